@@ -1,0 +1,47 @@
+"""fedsolve: one model from data that may not be pooled, in as few communication rounds as the mathematics allows."""
+
+__version__ = "0.1.0"
+
+from fedsolve import data, errors, transports
+from fedsolve.algorithms import DKRR, FedAvg, Newton, Scaffold
+from fedsolve.client import Client, client_step
+from fedsolve.federation import Federation, Gather, Mean, PerClient, Sum
+from fedsolve.learners import GradientSteps
+from fedsolve.links import Link
+from fedsolve.losses import Logistic, Squared
+from fedsolve.models import LinearModel, load_model
+from fedsolve.participation import Participation, Replay
+from fedsolve.rounds import Finished
+from fedsolve.run import Run, run
+from fedsolve.searches import Armijo
+from fedsolve.stopping import Stopping
+
+__all__ = [
+    "DKRR",
+    "Armijo",
+    "Client",
+    "FedAvg",
+    "Federation",
+    "Finished",
+    "Gather",
+    "GradientSteps",
+    "LinearModel",
+    "Link",
+    "Logistic",
+    "Mean",
+    "Newton",
+    "Participation",
+    "PerClient",
+    "Replay",
+    "Run",
+    "Scaffold",
+    "Squared",
+    "Stopping",
+    "Sum",
+    "client_step",
+    "data",
+    "errors",
+    "load_model",
+    "run",
+    "transports",
+]

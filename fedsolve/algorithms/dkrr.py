@@ -1,0 +1,50 @@
+"""DKRR: every client fits its own data, the server averages the fits, once.
+
+    w̄ = Σ p_j argmin f_j          (FedNewton, section 2; its Algorithm 1 with T = 0)
+
+One exchange and one model per client. Right when the clients are alike and large; otherwise biased, and no number of
+rounds mends that. Written for kernel ridge regression; with another loss it is one-shot averaging.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedsolve.client import Client, client_step
+from fedsolve.federation import Federation
+from fedsolve.losses import LinearLoss
+from fedsolve.models import LinearModel
+from fedsolve.rounds import Finished
+from fedsolve.typing import Array
+
+
+@dataclass(frozen=True)
+class State:
+    w: Array
+
+
+@dataclass(frozen=True)
+class DKRR:
+    """The weighted average of the local minimisers."""
+
+    loss: LinearLoss
+
+    needs: ClassVar[frozenset[str]] = frozenset({"minimise"})
+
+    # ── clients ──
+
+    @client_step
+    def local_minimiser(self, client: Client) -> Array:
+        return self.loss.minimise(client)
+
+    # ── server ──
+
+    def start(self, fed: Federation) -> Finished[State]:
+        return Finished(State(fed.mean(self.local_minimiser)))
+
+    def round(self, fed: Federation, state: State) -> Finished[State]:
+        return Finished(state)
+
+    def model(self, state: State) -> LinearModel:
+        return self.loss.model(state.w)

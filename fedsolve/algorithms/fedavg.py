@@ -1,0 +1,61 @@
+"""FedAvg: each client takes s gradient steps of its own, the server averages where they end.
+
+McMahan et al. 2017; in the notation of paper 003, equation (5): f_t = Σ (n_i/N) G_i^s(f_{t−1}).
+
+Cheap rounds of one model each way. With s > 1 and clients that differ it does not end at the pooled solution but
+beside it (paper 003, section 3): use Newton or Scaffold where that matters. The server sees only sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from fedsolve.client import Client, client_step
+from fedsolve.federation import Federation
+from fedsolve.learners import GradientSteps
+from fedsolve.losses import LinearLoss
+from fedsolve.models import LinearModel
+from fedsolve.typing import Array
+
+
+@dataclass(frozen=True)
+class State:
+    w: Array
+    step_size: float
+
+
+@dataclass(frozen=True)
+class FedAvg:
+    """Local steps, then the weighted average of the local models."""
+
+    loss: LinearLoss
+    local: GradientSteps = field(default_factory=lambda: GradientSteps(steps=2))
+
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
+
+    # ── clients ──
+
+    @client_step
+    def smoothness(self, client: Client) -> float:
+        return self.loss.smoothness(client)
+
+    @client_step
+    def local_update(self, client: Client, w: Array, step_size: float) -> Array:
+        return self.local.run(self.loss, client, w, step_size)
+
+    # ── server ──
+
+    def start(self, fed: Federation) -> State:
+        step_size = self.local.step_size
+        if step_size is None:
+            # Gathers one bound per client, because a step must suit the steepest of them and a maximum is no sum.
+            step_size = 1.0 / max(fed.gather(self.smoothness).values())
+        return State(fed.start_point(self.loss), step_size)
+
+    def round(self, fed: Federation, state: State) -> State:
+        w = fed.mean(self.local_update, w=state.w, step_size=state.step_size)
+        return State(w, state.step_size)
+
+    def model(self, state: State) -> LinearModel:
+        return self.loss.model(state.w)

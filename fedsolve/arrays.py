@@ -1,0 +1,259 @@
+"""Arrays with structure that is worth sending: each says less than the dense array it stands for.
+
+    Symmetric   the upper triangle                      n(n+1)/2 numbers
+    TopK        the k entries largest in magnitude      k numbers and k indices
+    LowRank     eigenvectors and eigenvalues            r(n+1) numbers
+    Quantised   integer codes on an even grid           n codes and 2 numbers
+
+Each lists its fields in `wire_fields` and checks itself when it is built, so that a damaged message
+ends in an error and not in an index out of range later.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import array_api_compat as api
+import numpy as np
+import scipy.sparse as sp
+
+from fedsolve.errors import WrongType
+from fedsolve.typing import Array
+
+
+@lru_cache(maxsize=8)
+def _triangle(n: int) -> tuple[Array, Array]:
+    """Flat positions of the upper triangle of an n × n matrix, and for each entry its place in the packing."""
+    rows, columns = np.triu_indices(n)
+    place = np.empty((n, n), dtype=np.intp)
+    place[rows, columns] = place[columns, rows] = np.arange(rows.size)
+    return rows * n + columns, place
+
+
+@lru_cache(maxsize=8)
+def _diagonal(n: int) -> Array:
+    """Places of the diagonal in the packing: row i begins after n + (n−1) + … + (n−i+1) entries."""
+    i = np.arange(n)
+    return i * n - i * (i - 1) // 2
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise WrongType(what)
+
+
+class Symmetric:
+    """A symmetric matrix that travels as its upper triangle, row by row.
+
+    It is held in whichever form it was made in, because packing costs more than adding: in one process
+    full matrices are summed as they are, while their size on the wire is that of the triangle.
+    """
+
+    __slots__ = ("_full", "_packed", "n")
+
+    def __init__(self, full: Array) -> None:
+        _require(full.ndim == 2 and full.shape[0] == full.shape[1], f"Symmetric is a square matrix, got {full.shape}")
+        self.n: int = full.shape[0]
+        self._full: Array | None = full
+        self._packed: Array | None = None
+
+    @classmethod
+    def from_packed(cls, n: int, packed: Array) -> Symmetric:
+        """The matrix whose upper triangle, row by row, is `packed`."""
+        _require(
+            type(n) is int and n >= 0 and packed.shape == (n * (n + 1) // 2,),
+            f"a packed symmetric matrix of order {n} has {n}·({n}+1)/2 entries, got shape {packed.shape}",
+        )
+        made = cls.__new__(cls)
+        made.n, made._full, made._packed = n, None, packed
+        return made
+
+    def full(self) -> Array:
+        """The whole matrix."""
+        if self._full is None:
+            assert self._packed is not None
+            self._full = np.take(self._packed, _triangle(self.n)[1])
+        return self._full
+
+    def packed(self) -> Array:
+        """The upper triangle, row by row."""
+        if self._packed is None:
+            assert self._full is not None
+            self._packed = np.take(self._full.reshape(-1), _triangle(self.n)[0])
+        return self._packed
+
+    def map(self, function: Any, *others: Symmetric) -> Symmetric:
+        """Apply an entrywise function in the form that all have without packing or unpacking."""
+        family = (self, *others)
+        if all(one._full is not None for one in family):
+            return Symmetric(function(*(one._full for one in family)))
+        return Symmetric.from_packed(self.n, function(*(one.packed() for one in family)))
+
+    def add_diagonal(self, diagonal: Array) -> Symmetric:
+        """Add `diagonal` (of this matrix's own kind of array) in place, and return the matrix."""
+        if self._full is None:
+            assert self._packed is not None
+            self._packed[_diagonal(self.n)] += diagonal
+        elif isinstance(self._full, np.ndarray):
+            np.einsum("ii->i", self._full)[...] += diagonal  # a view in any memory order
+            self._packed = None
+        else:
+            xp, device = api.array_namespace(self._full), api.device(self._full)
+            self._full = self._full + xp.eye(self.n, dtype=self._full.dtype, device=device) * diagonal
+            self._packed = None
+        return self
+
+    def freeze(self) -> None:
+        """Refuse changes from now on: what has been sent is what was said."""
+        for held in (self._full, self._packed):
+            if isinstance(held, np.ndarray):
+                held.flags.writeable = False
+
+    wire_fields = ("n", "packed")
+
+    def to_wire(self) -> tuple[Any, ...]:
+        return self.n, self.packed()
+
+    def wire_shape(self) -> tuple[Any, ...]:
+        """As `to_wire`, but an array only as (dtype, shape): enough to know the size without packing."""
+        held = self._packed if self._packed is not None else self._full
+        assert held is not None
+        return self.n, (held.dtype, (self.n * (self.n + 1) // 2,))
+
+    @classmethod
+    def from_wire(cls, n: int, packed: Array) -> Symmetric:
+        return cls.from_packed(n, packed)
+
+
+class TopK:
+    """The k entries of largest magnitude of an array; the rest are zero."""
+
+    __slots__ = ("indices", "shape", "values")
+
+    def __init__(self, shape: tuple[int, ...], indices: Array, values: Array) -> None:
+        size = prod(shape)
+        _require(all(type(s) is int and s >= 0 for s in shape), f"TopK of shape {shape}")
+        _require(
+            indices.ndim == 1 and indices.shape == values.shape and indices.dtype.kind in "iu",
+            f"TopK needs as many indices as values, got {indices.shape} {indices.dtype} and {values.shape}",
+        )
+        _require(
+            indices.size == 0 or (int(indices.min()) >= 0 and int(indices.max()) < size),
+            f"TopK index outside an array of {size} entries",
+        )
+        self.shape, self.indices, self.values = tuple(shape), indices, values
+
+    @classmethod
+    def of(cls, array: Array, k: int) -> TopK:
+        """Keep exactly the k largest in magnitude (all, if there are fewer); of equals, the earlier ones.
+
+        Linear in the size: partition for the k-th magnitude, then fill up with ties in order.
+        """
+        flat = np.asarray(array).reshape(-1)
+        # The most negative integer has no absolute value of its kind; NaN counts as largest, so that k are kept.
+        magnitude = np.abs(flat if flat.dtype.kind == "f" else flat.astype(np.float64))
+        magnitude[np.isnan(magnitude)] = np.inf
+        k = min(k, flat.size)
+        if k <= 0:
+            keep = np.zeros(0, dtype=np.intp)
+        elif k == flat.size:
+            keep = np.arange(k)
+        else:
+            threshold = np.partition(magnitude, flat.size - k)[flat.size - k]
+            above = np.flatnonzero(magnitude > threshold)
+            ties = np.flatnonzero(magnitude == threshold)[: k - above.size]
+            keep = np.sort(np.concatenate([above, ties]))
+        dtype = np.uint32 if flat.size <= 2**32 else np.uint64
+        return cls(np.shape(array), keep.astype(dtype), flat[keep])
+
+    def dense(self) -> Array:
+        """The array with zeros where nothing was kept."""
+        flat = np.zeros(prod(self.shape), dtype=self.values.dtype)
+        flat[self.indices] = self.values
+        return flat.reshape(self.shape)
+
+    wire_fields = ("shape", "indices", "values")
+
+    def to_wire(self) -> tuple[Any, ...]:
+        return self.shape, self.indices, self.values
+
+    @classmethod
+    def from_wire(cls, shape: tuple[int, ...], indices: Array, values: Array) -> TopK:
+        return cls(shape, indices, values)
+
+
+class LowRank:
+    """The symmetric matrix V diag(λ) Vᵀ, by its r columns and values."""
+
+    __slots__ = ("values", "vectors")
+
+    def __init__(self, vectors: Array, values: Array) -> None:
+        _require(
+            vectors.ndim == 2 and values.shape == (vectors.shape[1],),
+            f"LowRank needs r columns and r values, got {vectors.shape} and {values.shape}",
+        )
+        self.vectors, self.values = vectors, values
+
+    def dense(self) -> Array:
+        """The whole n × n matrix."""
+        vectors = self.vectors.astype(np.float64, copy=False)
+        return (vectors * self.values) @ vectors.T
+
+    wire_fields = ("vectors", "values")
+
+    def to_wire(self) -> tuple[Any, ...]:
+        return self.vectors, self.values
+
+    @classmethod
+    def from_wire(cls, vectors: Array, values: Array) -> LowRank:
+        _require(not sp.issparse(vectors), "LowRank of sparse vectors")
+        return cls(vectors, values)
+
+
+class Quantised:
+    """Numbers rounded to an even grid: value = offset + step · code."""
+
+    __slots__ = ("codes", "offset", "step")
+
+    def __init__(self, codes: Array, offset: float, step: float) -> None:
+        _require(
+            not sp.issparse(codes) and codes.dtype in (np.uint8, np.uint16),
+            f"Quantised codes are an array of uint8 or uint16, got {type(codes).__name__} of {codes.dtype}",
+        )
+        _require(
+            all(isinstance(number, float | int) for number in (offset, step)),
+            f"Quantised has an offset and a step that are numbers, got {offset!r} and {step!r}",
+        )
+        self.codes, self.offset, self.step = codes, float(offset), float(step)
+
+    @classmethod
+    def of(cls, array: Array, bits: int = 8) -> Quantised:
+        """Round to the nearest of 2**bits levels between minimum and maximum; off by at most half a step."""
+        _require(bits in (8, 16), f"Quantised has 8 or 16 bits, got {bits}")
+        array = np.asarray(array, dtype=np.float64)
+        low, high = (float(array.min()), float(array.max())) if array.size else (0.0, 0.0)
+        _require(np.isfinite(high - low).item(), f"Quantised needs a finite range, got {low:g} … {high:g}")
+        levels = 2**bits - 1
+        step = (high - low) / levels
+        if step * levels < high - low:  # rounded down: by much, where numbers are subnormal
+            step = float(np.nextafter(step, np.inf))
+        codes = np.rint((array - low) / step) if step > 0 else np.zeros(array.shape)
+        return cls(codes.astype(np.uint8 if bits == 8 else np.uint16), low, step)
+
+    def dense(self) -> Array:
+        """The values on the grid."""
+        return self.offset + self.step * self.codes.astype(np.float64)
+
+    wire_fields = ("codes", "offset", "step")
+
+    def to_wire(self) -> tuple[Any, ...]:
+        return self.codes, self.offset, self.step
+
+    @classmethod
+    def from_wire(cls, codes: Array, offset: float, step: float) -> Quantised:
+        return cls(codes, offset, step)
+
+
+STRUCTURED: tuple[type[Any], ...] = (Symmetric, TopK, LowRank, Quantised)

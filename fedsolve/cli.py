@@ -1,0 +1,183 @@
+"""The command line: `fedsolve run`, `compare`, `demo`, `datasets`, `algorithms`, `predict`.
+
+Exit status 0: done. 2: wrong input, said in one sentence. 1: a fault, or a run that diverged or lost its
+quorum. 130: stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from fedsolve.errors import CheckpointError, FedsolveError, InputError, QuorumNotReached
+
+DONE, FAULT, WRONG_INPUT, STOPPED = 0, 1, 2, 130
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, and nothing else there.")]
+Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error comes from.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run in the folder.")]
+RunFile = Annotated[Path, typer.Argument(metavar="FILE.toml", show_default=False, help="The run file.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", show_default=False, help="The folder for the results. (default: runs/NAME-TIME)"),
+]
+
+
+class Commands(TyperGroup):
+    """Turns what goes wrong in any command into an exit status and one sentence."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **named: Any) -> Any:
+        given = list(sys.argv[1:] if args is None else args) or ["--help"]
+        named["standalone_mode"] = False
+        try:
+            status = super().main(given, *rest, **named)
+        except Exception as error:
+            status = _explain(error, as_json="--json" in given, trace="--traceback" in given)
+        sys.exit(status or DONE)
+
+
+def _explain(error: Exception, as_json: bool, trace: bool) -> int:
+    from fedsolve.commands.console import Interrupted
+    from fedsolve.report.plain import to_json
+
+    text, status = " ".join(str(error).split()), FAULT
+    if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # the command line itself was wrong
+        text, status = f"{error.format_message().rstrip('.')}. See fedsolve --help.", int(error.exit_code)
+    elif isinstance(error, InputError | CheckpointError):
+        status = WRONG_INPUT
+    elif isinstance(error, Interrupted):
+        status = STOPPED
+    elif not isinstance(error, FedsolveError):
+        text = f"{type(error).__name__}: {text}" + ("" if trace else " (--traceback shows where)")
+    if trace:
+        traceback.print_exception(error)
+    print(f"fedsolve: {text}", file=sys.stderr)
+    if as_json:
+        kind = "no quorum" if isinstance(error, QuorumNotReached) else "error"
+        kind = "interrupted" if status == STOPPED else kind
+        print(to_json({"status": kind, "error": type(error).__name__, "message": text}))
+    return status
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="One model from data that may not be pooled, in as few rounds as the mathematics allows.",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="The version, and no more.")] = False,
+) -> None:
+    if version:
+        from fedsolve import __version__
+
+        print(__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def run(
+    file: RunFile,
+    output: Folder = None,
+    force: Force = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the output folder.")] = False,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Run one algorithm as a run file says."""
+    from fedsolve.commands import runs
+
+    return runs.run(file, output, force, resume, json)
+
+
+@app.command()
+def compare(
+    file: RunFile, output: Folder = None, force: Force = False, json: Json = False, trace: Traceback = False
+) -> int:
+    """Run several algorithms on the same data and compare them."""
+    from fedsolve.commands import runs
+
+    return runs.compare(file, output, force, json)
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the results.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(help="Who is treated in which hospital.", min=0)] = 0,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Four hospitals, one model: every algorithm against the fit of the pooled data. Needs no files."""
+    from fedsolve.commands import demo
+
+    return demo.demo(output, seed, json)
+
+
+@app.command()
+def datasets(json: Json = False, trace: Traceback = False) -> int:
+    """List the data sets that have a name."""
+    from fedsolve.commands import listings
+
+    return listings.datasets(json)
+
+
+@app.command()
+def algorithms(json: Json = False, trace: Traceback = False) -> int:
+    """List the algorithms, and all else that a run file can name."""
+    from fedsolve.commands import listings
+
+    return listings.algorithms(json)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model.npz, or the folder of a run.")],
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="A file (csv, npz, LIBSVM, idx), or the name of a data set.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A csv file for the predictions. (default: standard output)",
+            show_default=False,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The column with the true values, to compare with.", show_default=False)
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="A column that is no feature; may be repeated.", show_default=False),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output file.")] = False,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Predict with a model that a run has left."""
+    from fedsolve.commands import predict
+
+    return predict.predict(model, data, output, target, drop or [], force, json)
+
+
+def main() -> None:
+    """The entry point."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+"""A client: its data, what it remembers, what it can compute again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
+
+import array_api_compat as api
+import numpy as np
+import scipy.sparse as sp
+
+from fedsolve.arrays import STRUCTURED, Symmetric
+from fedsolve.design import Design, as_design
+from fedsolve.errors import DataError
+from fedsolve.linalg import like, namespace, to_numpy
+from fedsolve.links import UNLIMITED, Link
+from fedsolve.messages import Counts
+from fedsolve.protocol import client_step
+from fedsolve.typing import Array, Value
+
+__all__ = ["Client", "Memory", "client_step"]
+
+T = TypeVar("T")
+
+
+class Memory(MutableMapping[str, Any]):
+    """What an algorithm must remember at this client. Values are never changed in place, only replaced:
+    that is what makes it possible to return to an earlier version when a reply was lost."""
+
+    __slots__ = ("changed", "data")
+
+    def __init__(self, items: dict[str, Value]) -> None:
+        self.data = items
+        self.changed = False
+
+    def __getitem__(self, key: str) -> Value:
+        return self.data[key]
+
+    def __setitem__(self, key: str, value: Value) -> None:
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+        self._own()
+        self.data[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        self._own()
+        del self.data[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.data.get(key, default)
+
+    def _own(self) -> None:
+        """Copy on the first write: the dict this memory was made from is an earlier version."""
+        if not self.changed:
+            self.data, self.changed = dict(self.data), True
+
+
+class Client:
+    """One party's data. `X` is a NumPy, CSR or Array API matrix; raw columns (an object array, or NaN for what is
+    missing) are allowed until a preprocessing protocol has made numbers of them."""
+
+    def __init__(
+        self, name: str, X: Array, y: Array, sample_weight: Array | None = None, *, link: Link | None = None
+    ) -> None:
+        self.name = name
+        self.X, self.raw = _checked_inputs(name, X)
+        self.y = _checked_targets(name, y, self.X)
+        self.sample_weight = _checked_weights(name, sample_weight, self.y)
+        self.link = link or UNLIMITED
+        self.xp: Any = namespace(self.y)
+        self.n_samples: int = self.X.shape[0]
+        self.weight: float = (
+            float(self.n_samples) if self.sample_weight is None else float(to_numpy(self.sample_weight).sum())
+        )
+        self.memory = Memory({})
+        self.counts: Counts = {}
+        self.key = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+        # The call in progress: (seed, round, exchange, call). Set by `enter`.
+        self.moment: tuple[int, int, int, int] = (0, 0, 0, 0)
+        # How many bytes the reply of the step in progress may have; None: as many as it likes.
+        self.room: int | None = None
+        self.protocols: dict[str, Any] = {}
+        self._cache: dict[Any, tuple[Any, Any]] = {}
+        self._transform: Any = None
+        self._design: Design | None = None if self.raw else as_design(self.X)
+        self._generator: np.random.Generator | None = None
+
+    def __repr__(self) -> str:
+        return f"Client({self.name!r}, {self.n_samples} × {self.X.shape[1]})"
+
+    # ── data ──
+
+    @property
+    def design(self) -> Design:
+        """The inputs to learn from: as given, or as the run's preprocessing has made them."""
+        self._follow_transform()
+        if self._design is None:
+            if self._transform is None:
+                raise DataError(
+                    f"client {self.name!r} has text columns or missing values, which no loss can use: "
+                    "encode and impute them first, with run(…, preprocess=…)"
+                )
+            self._design = as_design(self._transform.apply(self.X))
+        return self._design
+
+    def _follow_transform(self) -> None:
+        transform = self.memory.data.get("transform")
+        if transform is not self._transform:  # other inputs: what was computed from the old ones is void
+            self._transform = transform
+            self._design = None if self.raw or transform is not None else as_design(self.X)
+            self._cache.clear()
+
+    @property
+    def is_numpy(self) -> bool:
+        return isinstance(self.y, np.ndarray)
+
+    def localise(self, value: Value) -> Value:
+        """An argument from the wire as this client's own kind of array."""
+        return value if self.is_numpy else _map_arrays(value, lambda array: like(array, self.y))
+
+    def globalise(self, value: Value) -> Value:
+        """A reply as NumPy."""
+        return value if self.is_numpy else _map_arrays(value, to_numpy)
+
+    def subset(self, index: Array) -> Client:
+        """Some of this client's samples, as a client of their own (a minibatch)."""
+        part = Client.__new__(Client)
+        part.__dict__.update(self.__dict__)
+        xp = namespace(self.y)
+        where = index if xp is np else xp.asarray(index, device=api.device(self.y))
+        part.y = self.y[index] if xp is np else xp.take(self.y, where, axis=0)
+        s = self.sample_weight
+        part.sample_weight = None if s is None else s[index] if xp is np else xp.take(s, where, axis=0)
+        part.n_samples = len(index)
+        part.weight = float(len(index)) if s is None else float(to_numpy(part.sample_weight).sum())
+        part.memory, part.counts, part._cache = Memory({}), {}, {}
+        part._design = self.design.rows(index)
+        return part
+
+    # ── what can be computed again ──
+
+    def cached(self, key: Any, compute: Callable[[], T], at: Any = None) -> T:
+        """`compute()`, done once; again only when it is wanted at another point `at`."""
+        found = self._cache.get(key)
+        if found is not None and _same(found[0], at):
+            return found[1]  # type: ignore[no-any-return]
+        value = compute()
+        self._cache[key] = (at, value)
+        return value
+
+    def at(self, key: Any, point: Array, function: Callable[[Array], T]) -> T:
+        """`function(point)`, kept for the last point."""
+        found = self._cache.get(key)
+        if found is not None and _same(found[0], point):
+            return found[1]  # type: ignore[no-any-return]
+        value = function(point)
+        self._cache[key] = (point, value)
+        return value
+
+    def forget(self) -> None:
+        """Lose memory and cache, as a process that restarts does."""
+        self.memory = Memory({})
+        self._cache.clear()
+
+    # ── chance and accounting ──
+
+    def enter(self, memory: Memory, moment: tuple[int, int, int, int]) -> None:
+        """Begin a call: nothing of an earlier one, or of an earlier try at this one, is left."""
+        self.memory, self.moment = memory, moment
+        self.counts, self._generator = {}, None
+        self._follow_transform()
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """This call's own generator: a function of (seed, client, round, exchange, call) and of nothing else."""
+        if self._generator is None:
+            seed, *rest = self.moment
+            self._generator = np.random.default_rng([seed, self.key, *rest])
+        return self._generator
+
+    def count(self, what: str, amount: int) -> None:
+        """Note a computation: sample gradients, Hessians, loss evaluations, factorisations."""
+        self.counts[what] = self.counts.get(what, 0) + amount
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        # Two points that differ nearly always do so in their first entry.
+        if a.shape != b.shape or (a.size and a.item(0) != b.item(0)):
+            return False
+        return bool((a == b).all())
+    if api.is_array_api_obj(a) and api.is_array_api_obj(b):
+        return a.shape == b.shape and bool(namespace(a).all(a == b))
+    return False
+
+
+def _map_arrays(value: Value, function: Callable[[Array], Array]) -> Value:
+    if isinstance(value, Symmetric):
+        return Symmetric(function(value.full()))  # clients compute with the whole matrix
+    if type(value) in STRUCTURED:
+        return type(value).from_wire(*(_map_arrays(item, function) for item in value.to_wire()))
+    if api.is_array_api_obj(value):
+        return function(value)
+    if isinstance(value, tuple | list):
+        return type(value)(_map_arrays(item, function) for item in value)
+    if isinstance(value, dict):
+        return {key: _map_arrays(item, function) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value)(**{one.name: _map_arrays(getattr(value, one.name), function) for one in fields(value)})
+    return value
+
+
+# ── checks: which client, what came, what was expected, what to do ──
+
+
+def _checked_inputs(name: str, X: Array) -> tuple[Array, bool]:
+    if not (sp.issparse(X) or hasattr(X, "shape")):
+        X = np.asarray(X)
+    if len(X.shape) != 2:
+        raise DataError(
+            f"client {name!r}: X has shape {tuple(X.shape)}, expected (samples, features); "
+            "for one feature use X.reshape(-1, 1)"
+        )
+    if X.shape[0] == 0:
+        raise DataError(f"client {name!r} is empty: it has no samples; leave it out, or partition otherwise")
+    if X.shape[1] == 0:
+        raise DataError(f"client {name!r} has no features: X has shape {tuple(X.shape)}")
+    if sp.issparse(X):
+        X = sp.csr_array(X, dtype=np.float64)
+        X.sum_duplicates()
+        if not np.isfinite(X.data).all():
+            raise DataError(f"client {name!r}: X has NaN or infinite entries, and a sparse matrix cannot be imputed")
+        return X, False
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind in "OUS":
+            return X, True
+        if X.dtype.kind not in "fiub":
+            raise DataError(f"client {name!r}: X has dtype {X.dtype}, expected numbers or an object array of columns")
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        if np.isinf(X).any():
+            raise DataError(f"client {name!r}: X has infinite entries; make them NaN and impute, or drop the rows")
+        return X, bool(np.isnan(X).any())
+    xp = namespace(X)
+    X = xp.astype(X, xp.float64)
+    if not bool(xp.all(xp.isfinite(X))):
+        raise DataError(f"client {name!r}: X has NaN or infinite entries; impute or drop them first")
+    return X, False
+
+
+def _checked_targets(name: str, y: Array, X: Array) -> Array:
+    y = y if hasattr(y, "shape") else np.asarray(y)
+    if len(y.shape) not in (1, 2) or y.shape[0] != X.shape[0]:
+        raise DataError(f"client {name!r}: y has shape {tuple(y.shape)} for {X.shape[0]} samples")
+    y = to_numpy(y)
+    if y.dtype.kind not in "fiub":
+        raise DataError(f"client {name!r}: y has dtype {y.dtype}, expected numbers; encode the labels as 0, 1, …")
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    if not np.isfinite(y).all():
+        bad = int((~np.isfinite(y)).sum())
+        raise DataError(f"client {name!r}: y has {bad} missing or infinite values; drop those rows")
+    return y if isinstance(X, np.ndarray) or sp.issparse(X) else like(y, X)
+
+
+def _checked_weights(name: str, weights: Array | None, y: Array) -> Array | None:
+    if weights is None:
+        return None
+    given = np.ascontiguousarray(to_numpy(weights), dtype=np.float64)
+    if given.shape != (y.shape[0],):
+        raise DataError(f"client {name!r}: sample_weight has shape {given.shape}, expected ({y.shape[0]},)")
+    if not np.isfinite(given).all() or (given < 0).any() or given.sum() <= 0:
+        raise DataError(f"client {name!r}: sample weights must be finite, not negative, and not all zero")
+    return like(given, y)

@@ -1,0 +1,156 @@
+"""`fedsolve predict`: a model that a run has left, on new rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+
+from fedsolve import data as rooms
+from fedsolve.commands.console import emit, say
+from fedsolve.data import Dataset
+from fedsolve.data.formats import read_columns
+from fedsolve.data.load import format_of
+from fedsolve.errors import ConfigError, DataError
+from fedsolve.files import write_atomically
+from fedsolve.models import LinearModel, load_model
+from fedsolve.report.folder import MODEL, SUMMARY
+from fedsolve.typing import Array
+
+
+def predict(
+    where: Path,
+    source: str,
+    output: Path | None,
+    target: str | None,
+    drop: Sequence[str],
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Predictions as csv in `output` or on standard output, or as JSON."""
+    path = where / MODEL if where.is_dir() else where
+    model = load_model(path)
+    X, truth = _inputs(source, model, _feature_names(path, model), target, drop)
+    if output is not None and output.exists() and not force:
+        raise ConfigError(f"there is already a file {output}; choose another, or replace it with --force")
+    predictions = model.predict(X)
+    probabilities = model.predict_proba(X)[:, 1] if model.link == "logistic" else None
+    found = None if truth is None else _score(model, predictions, truth)
+    if output is not None:
+        write_atomically(output, _as_csv(predictions, probabilities).encode())
+
+    def show(console: Console) -> None:
+        kind = "accuracy" if model.link == "logistic" else "R²"
+        said = f"{len(predictions)} predictions" + ("" if found is None else f", {kind} {found:.4g}")
+        if output is None:
+            sys.stdout.write(_as_csv(predictions, probabilities))
+            say(said)
+        else:
+            console.print(f"{said}, in [bold]{escape(str(output))}[/bold]", soft_wrap=True)
+
+    result = {
+        "status": "ok",
+        "rows": len(predictions),
+        "output": output,
+        "score": found,
+        "predictions": predictions,
+        "probabilities": probabilities,
+    }
+    emit(result, as_json, show)
+    return 0
+
+
+def _as_csv(predictions: Array, probabilities: Array | None) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    outputs = predictions.shape[1] if predictions.ndim == 2 else 1
+    heads = ["prediction"] if outputs == 1 else [f"prediction_{index}" for index in range(outputs)]
+    writer.writerow(heads if probabilities is None else [*heads, "probability"])
+    rows = predictions.reshape(len(predictions), outputs).tolist()
+    writer.writerows(rows if probabilities is None else ([*row, p] for row, p in zip(rows, probabilities, strict=True)))
+    return text.getvalue()
+
+
+# ── which columns ──
+
+
+def _feature_names(path: Path, model: LinearModel) -> tuple[str, ...] | None:
+    """The raw columns by name: from the model's schema, or from what the run has left beside the model."""
+    beside = path.with_name(SUMMARY)
+    if beside.is_file():
+        try:
+            names = json.loads(beside.read_text(encoding="utf-8")).get("feature_names")
+        except (ValueError, AttributeError):
+            names = None
+        if names:
+            return tuple(names)
+    return None if model.transform is None else tuple(column.name for column in model.transform.columns)
+
+
+def _inputs(
+    source: str, model: LinearModel, names: Sequence[str] | None, target: str | None, drop: Sequence[str]
+) -> tuple[Array, Array | None]:
+    if source in {info.name for info in rooms.datasets()}:
+        return _labelled(rooms.load(source))
+    path = Path(source).expanduser()
+    if not path.is_file() or format_of(path) != "csv":  # features and targets are apart already
+        return _labelled(rooms.load(source))
+    columns = read_columns(path)
+    for column in (*drop, *([] if target is None else [target])):
+        if column not in columns:
+            raise DataError(f"{source}: no column {column!r}; expected one of {', '.join(columns)}")
+    truth = None if target is None else columns[target]
+    if names is None or not all(name in columns for name in names):
+        names = [name for name in columns if name not in drop and name != target]
+    expected = len(model.transform.columns) if model.transform is not None else len(model.coef)
+    if len(names) != expected:
+        some = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+        raise DataError(
+            f"{source}: {len(names)} columns ({some}), and the model takes {expected}; "
+            "say what is no feature with --target and --drop"
+        )
+    return _matrix([columns[name] for name in names]), truth
+
+
+def _labelled(loaded: Dataset) -> tuple[Array, Array | None]:
+    names = loaded.target_names
+    truth = loaded.y if names is None or loaded.y.ndim != 1 else np.asarray(names, dtype=object)[loaded.y.astype(int)]
+    return loaded.X, truth
+
+
+def _matrix(columns: Sequence[Array]) -> Array:
+    if all(column.dtype.kind == "f" for column in columns):
+        return np.column_stack(columns)
+    X = np.empty((len(columns[0]), len(columns)), dtype=object)
+    for place, column in enumerate(columns):
+        X[:, place] = column
+    return X
+
+
+# ── how good ──
+
+
+def _score(model: LinearModel, predictions: Array, truth: Array) -> float | None:
+    if model.link != "logistic":
+        residual = float(np.sum((np.asarray(truth, dtype=float) - predictions) ** 2))
+        spread = float(np.sum((np.asarray(truth, dtype=float) - np.mean(np.asarray(truth, dtype=float), axis=0)) ** 2))
+        return 1 - residual / spread if spread > 0 else None
+    positive = 1 if model.classes is None else model.classes[1]
+    pairs = zip(predictions.tolist(), truth.tolist(), strict=True)
+    return float(np.mean([_same(guess, positive) == _same(true, positive) for guess, true in pairs]))
+
+
+def _same(a: Any, b: Any) -> bool:
+    try:
+        return math.isclose(float(a), float(b), rel_tol=0, abs_tol=0)
+    except (TypeError, ValueError):
+        return str(a) == str(b)

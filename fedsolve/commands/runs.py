@@ -1,0 +1,212 @@
+"""`fedsolve run` and `fedsolve compare`."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from fedsolve import config
+from fedsolve.commands import problem as problems
+from fedsolve.commands.console import Interrupted, OnRound, emit, progress_bar
+from fedsolve.commands.problem import Problem
+from fedsolve.errors import ConfigError, FedsolveError
+from fedsolve.report import RunFolder, summarise, tables
+from fedsolve.report.figures import convergence
+from fedsolve.run import Row, Run
+from fedsolve.run import run as run_algorithm
+
+SAVES = 10  # in a run, where the file does not say how often: at most a tenth of the work is lost
+
+
+def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: bool) -> int:
+    """One algorithm."""
+    text = config.read_text(file)
+    what = config.parse(text, str(file))
+    if what.algorithm is None:
+        raise ConfigError(f"{file} lists several [[algorithms]]: use `fedsolve compare {file}`")
+    problem = problems.prepare(what, file.parent)
+    path = _folder(what, file, output, resume)
+    saved = _checkpoint(what.run, path)
+    going_on = _goes_on(what, saved, resume)
+    folder = RunFolder.open(path, force=force, resume=going_on)
+    folder.write_config(text)
+    ((label, algorithm),) = problem.algorithms.items()
+    with progress_bar() as begin:
+        try:
+            result = _execute(what, problem, algorithm, folder, begin(label, what.run.rounds), saved, going_on)
+        except KeyboardInterrupt:
+            raise Interrupted(_how_to_resume(file, path, saved)) from None
+        except FedsolveError:
+            folder.discard()
+            raise
+    summary = _finish(problem, result, label, folder)
+    _draw(what, folder, {label: result.history}, f"{label} on {problem.data.name}")
+
+    def show(console: Console) -> None:
+        console.print(tables.fitting(console, [summary]))
+        ended = f"[bold red]{result.status}[/bold red]: " if result.status in tables.BAD else ""
+        console.print(f"\n{escape(f'{label} on {_described(problem)}')}: {ended}{escape(result.message)}.")
+        if not ended:
+            console.print(_scores(summary))
+        console.print(f"Everything is in [bold]{escape(str(folder.path))}[/bold]", soft_wrap=True)
+
+    emit({**summary, "folder": folder.path}, as_json, show)
+    return _exit_code([summary])
+
+
+def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
+    """Several algorithms on the same problem."""
+    text = config.read_text(file)
+    what = config.parse(text, str(file))
+    if what.algorithms is None:
+        raise ConfigError(f"{file} has one [algorithm] and no list of [[algorithms]]: use `fedsolve run {file}`")
+    problem = problems.prepare(what, file.parent)
+    folder = RunFolder.open(_folder(what, file, output, False), force=force)
+    folder.write_config(text)
+    rows: list[dict[str, Any]] = []
+    histories: dict[str, list[Row]] = {}
+    failures: list[FedsolveError] = []
+    with progress_bar() as begin:
+        for label, algorithm in problem.algorithms.items():
+            part = folder.part(label)
+            try:
+                result = _execute(what, problem, algorithm, part, begin(label, what.run.rounds), None, False)
+            except KeyboardInterrupt:
+                raise Interrupted(f"stopped during {label}; those before it are in {folder.path}") from None
+            except FedsolveError as error:  # the others may still do
+                failures.append(error)
+                part.discard()
+                rows.append(failed_row(label, error))
+                continue
+            rows.append(_finish(problem, result, label, part))
+            histories[label] = result.history
+    if not histories:
+        folder.discard()
+        raise failures[0]
+    summary = {"status": "error" if _exit_code(rows) else "ok", "rows": rows, "folder": folder.path}
+    folder.write_summary(summary)
+    _draw(what, folder, histories, _described(problem))
+
+    def show(console: Console) -> None:
+        console.print(f"[bold]{escape(_described(problem))}[/bold]")
+        console.print(tables.fitting(console, rows))
+        console.print()
+        for row in rows:
+            if row["status"] in tables.BAD:
+                console.print(escape(f"{row['algorithm']}: {row['message']}."))
+        console.print(f"Everything is in [bold]{escape(str(folder.path))}[/bold]", soft_wrap=True)
+
+    emit(summary, as_json, show)
+    return _exit_code(rows)
+
+
+def failed_row(label: str, error: Exception, status: str = "error") -> dict[str, Any]:
+    """The row of an algorithm that could not run."""
+    nothing = dict.fromkeys(("rounds", "value", "gradient_norm", "bytes_up", "bytes_down", "seconds"))
+    return {"algorithm": label, "status": status, "message": str(error), **nothing}
+
+
+# ── one run ──
+
+
+def _execute(
+    what: config.Config,
+    problem: Problem,
+    algorithm: Any,
+    folder: RunFolder,
+    show: OnRound,
+    saved: Path | None,
+    resume: bool,
+) -> Run:
+    def on_round(row: Row) -> None:
+        folder.append(row)
+        show(row)
+
+    budget = what.run
+    every = budget.checkpoint_every or max(1, budget.rounds // SAVES)
+    result = run_algorithm(
+        algorithm,
+        problems.transport(budget, problem.clients),
+        stopping=problems.stopping(budget),
+        participation=problems.participation(what.participation),
+        seed=budget.seed,
+        preprocess=problem.preprocess,
+        measure=budget.measure,
+        checkpoint=saved,
+        checkpoint_every=every,
+        resume=resume,
+        on_round=on_round,
+    )
+    return replace(result, model=problem.named(result.model))
+
+
+def _finish(problem: Problem, result: Run, label: str, folder: RunFolder) -> dict[str, Any]:
+    known = {
+        "data": problem.data.name,
+        "feature_names": problem.data.feature_names,
+        "scores": problem.scores(result.model),
+    }
+    summary = {**summarise(result, label, problem.clients), **known}
+    folder.write_run(result, summary)
+    return summary
+
+
+def _draw(what: config.Config, folder: RunFolder, histories: dict[str, list[Row]], title: str) -> None:
+    if what.output.figures:
+        folder.write_figure(convergence(histories, title=title, best_name="lowest"))
+
+
+def _described(problem: Problem) -> str:
+    return f"{problem.data.name}, {len(problem.clients)} clients"
+
+
+def _scores(summary: dict[str, Any]) -> str:
+    said = [f"{value:.4g} on the {where}ing data" for where, value in summary["scores"].items() if value is not None]
+    kind = "R²" if "Squared" in summary["hyper_parameters"] else "Accuracy"
+    return f"{kind}: {', '.join(said)}." if said else ""
+
+
+def _exit_code(rows: list[dict[str, Any]]) -> int:
+    return 1 if any(row["status"] in tables.BAD for row in rows) else 0
+
+
+# ── where ──
+
+
+def _folder(what: config.Config, file: Path, output: Path | None, resume: bool) -> Path:
+    if output is not None:
+        return output
+    if what.output.folder is not None:
+        return Path(what.output.folder).expanduser()
+    if resume:
+        raise ConfigError("--resume needs the folder of the run to go on with: --output FOLDER")
+    return Path("runs") / f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _checkpoint(what: config.Budget, folder: Path) -> Path | None:
+    if isinstance(what.checkpoint, str):
+        return Path(what.checkpoint).expanduser()
+    return RunFolder(folder).checkpoint if what.checkpoint else None
+
+
+def _goes_on(what: config.Config, saved: Path | None, asked: bool) -> bool:
+    """Whether to go on from a checkpoint: `--resume` insists on one, `resume = true` begins without."""
+    there = saved is not None and saved.is_file()
+    if asked and saved is None:
+        raise ConfigError("--resume needs a checkpoint, and run.checkpoint = false switches it off")
+    if asked and not there:
+        raise ConfigError(f"there is no checkpoint {saved} to go on from; leave --resume out to begin")
+    return there and (asked or what.run.resume)
+
+
+def _how_to_resume(file: Path, folder: Path, saved: Path | None) -> str:
+    if saved is None or not saved.is_file():
+        return "stopped; no checkpoint has been written, so the run begins anew next time"
+    command = shlex.join(["fedsolve", "run", str(file), "--output", str(folder), "--resume"])
+    return f"stopped; the checkpoint is {saved}. Go on with: {command}"

@@ -1,0 +1,281 @@
+"""A run file: what to learn from, how it is divided, by what algorithm, until when, where the result goes.
+
+    [data]                       [algorithm]                  [run]
+    dataset = "breast_cancer"    name = "Newton"              rounds = 20
+    [partition]                  [algorithm.loss]             tolerance = 1e-9
+    scheme = "dirichlet"         name = "Logistic"            [output]
+    alpha = 0.5                  l2 = 0.01                    folder = "runs/first"
+    clients = 5                  intercept = "free"
+
+`[loss]` may stand by itself, for all algorithms that have none of their own; `[[algorithms]]` lists several
+to compare. `[preprocess]` and `[participation]` are optional. Keys that are not known are refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from fedsolve.errors import ConfigError
+
+Positive = Field(default=None, gt=0)
+Limit = Field(default=None, ge=0)
+
+
+class Table(BaseModel):
+    """A table of a run file: no key that is not known, no text where a number belongs."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Data(Table):
+    """`dataset` is a name of `fedsolve datasets`, `file` a path (from the folder of the run file).
+
+    rows      so many of them, drawn by `seed`, in their own order
+    split_by  a column: each of its values is a client
+    positive  the class (its name, or its number) that is 1 where all others are 0
+
+    The rest says how to read the file; see `fedsolve.data.load`.
+    """
+
+    dataset: str | None = None
+    file: str | None = None
+    rows: int | None = Positive
+    seed: int = Field(default=0, ge=0)
+    split_by: str | int | None = None
+    positive: str | int | float | None = None
+
+    format: Literal["csv", "libsvm", "npz", "idx"] | None = None
+    target: str | int | None = None
+    header: bool | None = None
+    names: list[str] | None = None
+    na: str | list[str] | None = None
+    drop: list[str | int] | None = None
+    delimiter: str | None = None
+    n_features: int | None = Positive
+    zero_based: bool | None = None
+    labels: str | None = None
+    scale: bool | None = None
+    transpose: bool | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Data:
+        if (self.dataset is None) == (self.file is None):
+            raise ValueError("either dataset = a name, or file = a path, is needed, and not both")
+        return self
+
+    def options(self) -> dict[str, Any]:
+        """How to read it: what was said, and nothing else."""
+        own = {"dataset", "file", "rows", "seed", "split_by", "positive"}
+        return {key: value for key, value in self if key not in own and value is not None}
+
+
+class Open(Table):
+    """A table whose other keys are the hyper-parameters of what it names; the registry checks those."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    def plain(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Partition(Open):
+    scheme: str
+    clients: int | None = Positive
+    seed: int = Field(default=0, ge=0)
+    client_names: list[str] | None = None
+
+
+class Preprocess(Open):
+    """`standardise`, `impute` and `schema`; see `fedsolve.data.preprocess`."""
+
+
+class AlgorithmTable(Open):
+    name: str
+    label: str | None = None
+
+
+class LossTable(Open):
+    name: str
+
+
+class Budget(Table):
+    """When to stop, how to get there, and what to keep on the way.
+
+    measure     value and gradient norm every so many rounds; 0: only at the end
+    checkpoint  true: in the output folder; false: none; or a path
+    """
+
+    rounds: int = Field(default=100, ge=0)
+    tolerance: float | None = Limit
+    gap: float | None = Limit
+    change: float | None = Limit
+    bytes: int | None = Limit
+    seconds: float | None = Limit
+    seed: int = Field(default=0, ge=0, lt=2**64)
+    transport: str = "in_process"
+    workers: int | None = Positive
+    measure: int = Field(default=1, ge=0)
+    checkpoint: bool | str = True
+    checkpoint_every: int | None = Positive
+    resume: bool = False
+
+    @model_validator(mode="after")
+    def _agree(self) -> Budget:
+        if self.resume and self.checkpoint is False:
+            raise ValueError("resume = true needs a checkpoint, and checkpoint = false switches it off")
+        return self
+
+
+class Participation(Table):
+    """Who is asked, and how many are enough; see `fedsolve.Participation`."""
+
+    fraction: float = 1.0
+    dropout: float = 0.0
+    latency: float | dict[str, float] | None = None
+    deadline: float | None = None
+    quorum: float = 0.0
+    retries: int = Field(default=0, ge=0)
+
+
+class Output(Table):
+    folder: str | None = None
+    figures: bool = True
+
+
+class Config(Table):
+    """A whole run file."""
+
+    data: Data
+    partition: Partition | None = None
+    preprocess: Preprocess | None = None
+    loss: LossTable | None = None
+    algorithm: AlgorithmTable | None = None
+    algorithms: list[AlgorithmTable] | None = Field(default=None, min_length=1)
+    run: Budget = Budget()
+    participation: Participation | None = None
+    output: Output = Output()
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Config:
+        if (self.algorithm is None) == (self.algorithms is None):
+            raise ValueError(
+                "either an [algorithm] to run, or a list of [[algorithms]] to compare, is needed, not both"
+            )
+        if self.partition is None and self.data.split_by is None:
+            raise ValueError("how the data is divided is missing: a [partition] with a scheme, or data.split_by")
+        return self
+
+    def tables(self) -> list[tuple[str, AlgorithmTable]]:
+        """Every algorithm's table with its place in the file."""
+        if self.algorithm is not None:
+            return [("algorithm", self.algorithm)]
+        return [(f"algorithms[{index}]", table) for index, table in enumerate(self.algorithms or ())]
+
+
+def read(path: Path) -> Config:
+    """The run file at `path`; every fault in it is a ConfigError that names file and key."""
+    return parse(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """What stands in the run file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"there is no run file {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the run file {path} cannot be read: {error}") from None
+
+
+def parse(text: str, name: str = "run file") -> Config:
+    """The same from text."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name} is not TOML: {error}") from None
+    try:
+        return Config.model_validate(tables)
+    except ValidationError as error:
+        said: dict[str, str] = {}
+        for each in error.errors():
+            key, sentence = _sentence(each)
+            said[key] = _joined(said[key], sentence) if key in said else sentence
+        raise ConfigError(f"{name}: {'; '.join(said.values())}") from None
+
+
+# ── what pydantic says, in words ──
+
+_WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "missing": lambda _: "is missing",
+    "int_type": lambda _: "must be a whole number",
+    "float_type": lambda _: "must be a number",
+    "string_type": lambda _: "must be text in quotes",
+    "bool_type": lambda _: "must be true or false",
+    "list_type": lambda _: "must be a list in brackets",
+    "dict_type": lambda _: "must be a table",
+    "model_type": lambda _: "must be a table",
+    "model_attributes_type": lambda _: "must be a table",
+    "literal_error": lambda context: f"must be one of {context['expected']}",
+    "greater_than": lambda context: f"must be greater than {context['gt']}",
+    "greater_than_equal": lambda context: f"must be at least {context['ge']}",
+    "less_than": lambda context: f"must be less than {context['lt']}",
+    "too_short": lambda _: "is empty",
+}
+
+
+def _joined(first: str, second: str) -> str:
+    """What one key may be, of several alternatives that all failed."""
+    head, mark, got = first.rpartition(", got ")
+    other = second.rpartition(", got ")[0].split(" must be ")
+    return f"{head} or {other[1]}{mark}{got}" if mark and len(other) == 2 else first
+
+
+def _sentence(error: ErrorDetails) -> tuple[str, str]:
+    """The key, and what is wrong with it."""
+    path, model = _place(error["loc"])
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        close = difflib.get_close_matches(path.rsplit(".", 1)[-1], model.model_fields, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(model.model_fields)}"
+        return path, f"{path} is not known, {hint}"
+    if kind == "value_error":
+        return path, f"{path}: {context['error']}" if path else str(context["error"])
+    words = _WORDS.get(kind)
+    said = f"{path} {words(context)}" if words else f"{path}: {error['msg']}"
+    return path, said if kind in ("missing", "too_short") else f"{said}, got {_short(error['input'])}"
+
+
+def _place(location: tuple[int | str, ...]) -> tuple[str, type[BaseModel]]:
+    """The key as a user writes it, without pydantic's names of alternatives, and the model it stands in."""
+    model: type[BaseModel] = Config
+    path = ""
+    for index, part in enumerate(location):
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part in model.model_fields or (index == len(location) - 1 and not _is_type_name(part)):
+            path += f".{part}" if path else part
+            if part in model.model_fields:
+                model = _model_of(model.model_fields[part].annotation) or model
+    return path, model
+
+
+def _is_type_name(part: str) -> bool:
+    return part.split("[")[0] in ("str", "int", "float", "bool", "list", "dict", "none", "constrained-int")
+
+
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for one in get_args(annotation) if (found := _model_of(one)) is not None), None)
+
+
+def _short(value: Any) -> str:
+    said = repr(value)
+    return said if len(said) <= 60 else said[:57] + "…"

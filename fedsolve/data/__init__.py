@@ -1,0 +1,55 @@
+"""Data: read it, divide it among clients, agree on what its columns mean.
+
+    data = load("heart")
+    clients = partition(data.X, data.y, ByGroup(), groups=data.groups)
+    run(algorithm, clients, preprocess=Preprocess())
+
+`load`, `partition` and `datasets` are functions here. What else their modules hold is imported by the full
+name of the module, as in `from fedsolve.data.formats import read_csv`.
+"""
+
+from fedsolve.data.columns import Categorical, Column, Numeric, Schema
+from fedsolve.data.dataset import Dataset
+from fedsolve.data.datasets import DatasetInfo
+from fedsolve.data.datasets import names as datasets
+from fedsolve.data.load import load
+from fedsolve.data.partition import partition, split_indices
+from fedsolve.data.preprocess import Preprocess
+from fedsolve.data.schemes import (
+    IID,
+    ByColumn,
+    ByGroup,
+    ClassesPerClient,
+    Contiguous,
+    Dirichlet,
+    Given,
+    Homogeneity,
+    QuantitySkew,
+    Scheme,
+)
+from fedsolve.data.transform import Transform
+
+__all__ = [
+    "IID",
+    "ByColumn",
+    "ByGroup",
+    "Categorical",
+    "ClassesPerClient",
+    "Column",
+    "Contiguous",
+    "Dataset",
+    "DatasetInfo",
+    "Dirichlet",
+    "Given",
+    "Homogeneity",
+    "Numeric",
+    "Preprocess",
+    "QuantitySkew",
+    "Schema",
+    "Scheme",
+    "Transform",
+    "datasets",
+    "load",
+    "partition",
+    "split_indices",
+]

@@ -1,0 +1,226 @@
+"""A client's inputs as the losses see them: products with them, never the matrix itself.
+
+`matvec`, `rmatvec`, `gram(weights)`, `rows(index)` and `blocks()` are all that losses and algorithms use, so that
+dense, sparse and (later) feature-mapped inputs that are never whole in memory are the same to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import device
+
+from fedsolve.arrays import Symmetric
+from fedsolve.linalg import namespace
+from fedsolve.typing import Array
+
+
+class Design(Protocol):
+    """n rows of p numbers."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def sample(self) -> Array:
+        """Some array of the kind this design computes with: says library, dtype and device."""
+        ...
+
+    def matvec(self, w: Array) -> Array:
+        """X w, for a vector or for columns."""
+        ...
+
+    def rmatvec(self, r: Array) -> Array:
+        """Xᵀ r, for a vector or for columns."""
+        ...
+
+    def gram(self, weights: Array | None = None) -> Symmetric:
+        """Σ_i s_i x_i x_iᵀ."""
+        ...
+
+    def rows(self, index: Array) -> Design:
+        """The design of some rows only."""
+        ...
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """The rows, a block at a time."""
+        ...
+
+
+class DenseDesign:
+    """A matrix in memory, NumPy or any Array API array."""
+
+    def __init__(self, X: Array) -> None:
+        self.X = X
+        self.xp: Any = namespace(X)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape  # type: ignore[no-any-return]
+
+    @property
+    def sample(self) -> Array:
+        return self.X
+
+    def matvec(self, w: Array) -> Array:
+        return self.X @ w
+
+    def rmatvec(self, r: Array) -> Array:
+        return self.X.T @ r
+
+    def gram(self, weights: Array | None = None) -> Symmetric:
+        # S.T @ S with one and the same S: BLAS sees the symmetry and does half the work.
+        S = self.X if weights is None else self.X * self.xp.sqrt(weights)[:, None]
+        return Symmetric(S.T @ S)
+
+    def rows(self, index: Array) -> DenseDesign:
+        if self.xp is np:
+            return DenseDesign(self.X[index])
+        return DenseDesign(self.xp.take(self.X, self.xp.asarray(index, device=device(self.X)), axis=0))
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        yield slice(0, self.X.shape[0]), self.X
+
+
+class SparseDesign:
+    """A SciPy CSR matrix."""
+
+    def __init__(self, X: sp.csr_array) -> None:
+        self.X = X
+        self._transposed = X.T
+        self._pairs: sp.csc_array | None = None
+        self._paired: bool | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape  # type: ignore[no-any-return]
+
+    @property
+    def sample(self) -> Array:
+        return self.X.data
+
+    def matvec(self, w: Array) -> Array:
+        return self.X @ w
+
+    def rmatvec(self, r: Array) -> Array:
+        return self._transposed @ r
+
+    def gram(self, weights: Array | None = None) -> Symmetric:
+        n, p = self.X.shape
+        s = np.ones(n) if weights is None else weights
+        if self._paired is None:
+            self._paired = self._pays_to_pair()
+        if self._paired:
+            # Σ s_i x_i x_iᵀ is linear in s: one sparse product gives its upper triangle.
+            if self._pairs is None:
+                self._pairs = _pair_products(self.X)
+            return Symmetric.from_packed(p, self._pairs @ s)
+        root, full = np.sqrt(s), np.zeros((p, p))
+        for part, block in self.blocks():
+            S = block * root[part, None]
+            full += S.T @ S
+        return Symmetric(full)
+
+    def _pays_to_pair(self) -> bool:
+        """Whether the products of pairs are few enough: they cost about 60 flops of dense BLAS each, and 12 bytes."""
+        n, p = self.X.shape
+        lengths = np.diff(self.X.indptr).astype(np.int64)
+        pairs = int((lengths * (lengths + 1) // 2).sum())
+        return pairs * 60 <= n * p * p and pairs * 12 <= 2**30
+
+    def rows(self, index: Array) -> SparseDesign:
+        return SparseDesign(self.X[index])
+
+    def blocks(self, size: int = 4096) -> Iterator[tuple[slice, Array]]:
+        for start in range(0, self.X.shape[0], size):
+            part = slice(start, min(start + size, self.X.shape[0]))
+            yield part, self.X[part].toarray()
+
+
+def _pair_products(X: sp.csr_array) -> sp.csc_array:
+    """A matrix with a column per sample i that holds the upper triangle of x_i x_iᵀ, packed row by row.
+
+    The entry at place a of a row meets those at a, a+1, … to its end: `first` and `second` list these pairs.
+    """
+    n, p = X.shape
+    ends = np.repeat(X.indptr[1:], np.diff(X.indptr))
+    partners = ends - np.arange(X.indices.size)
+    first = np.repeat(np.arange(X.indices.size, dtype=X.indices.dtype), partners)
+    starts = np.cumsum(partners) - partners
+    second = first + (np.arange(first.size) - np.repeat(starts, partners)).astype(first.dtype)
+    i, j = X.indices[first].astype(np.int64), X.indices[second]
+    places = i * p - i * (i - 1) // 2 + (j - i)
+    pointers = np.concatenate([[0], np.cumsum(partners)])[X.indptr]
+    order = p * (p + 1) // 2
+    index = np.int32 if max(order, first.size) < 2**31 else np.int64
+    return sp.csc_array(
+        (X.data[first] * X.data[second], places.astype(index), pointers.astype(index)), shape=(order, n)
+    )
+
+
+class WithIntercept:
+    """Another design with a last column of ones that is never stored."""
+
+    def __init__(self, inner: Design) -> None:
+        self.inner = inner
+        self.xp: Any = namespace(inner.sample)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, p = self.inner.shape
+        return n, p + 1
+
+    @property
+    def sample(self) -> Array:
+        return self.inner.sample
+
+    def matvec(self, w: Array) -> Array:
+        return self.inner.matvec(w[:-1, ...]) + w[-1, ...]
+
+    def rmatvec(self, r: Array) -> Array:
+        last = self.xp.sum(r, axis=0)
+        return self._join(self.inner.rmatvec(r), last[None, ...])
+
+    def gram(self, weights: Array | None = None) -> Symmetric:
+        xp, (n, p) = self.xp, self.inner.shape
+        s = xp.ones(n, dtype=xp.float64, device=device(self.sample)) if weights is None else weights
+        inner = self.inner.gram(weights).full()
+        column = self.inner.rmatvec(s)
+        if xp is np:
+            full = np.empty((p + 1, p + 1))
+            full[:p, :p] = inner
+            full[:p, p] = full[p, :p] = column
+            full[p, p] = s.sum()
+            return Symmetric(full)
+        upper = xp.concat([inner, column[:, None]], axis=1)
+        lower = xp.concat([column, xp.sum(s)[None]])[None, :]
+        return Symmetric(xp.concat([upper, lower], axis=0))
+
+    def rows(self, index: Array) -> WithIntercept:
+        return WithIntercept(self.inner.rows(index))
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        for part, block in self.inner.blocks():
+            ones = self.xp.ones((block.shape[0], 1), dtype=block.dtype, device=device(block))
+            yield part, self._join(block, ones, axis=1)
+
+    def _join(self, *arrays: Array, axis: int = 0) -> Array:
+        return np.concatenate(arrays, axis=axis) if self.xp is np else self.xp.concat(arrays, axis=axis)
+
+
+def with_intercept(design: Design) -> Design:
+    """A design with a last column of ones: stored where that costs nearly nothing, otherwise not."""
+    if isinstance(design, SparseDesign):
+        ones = np.ones((design.shape[0], 1))
+        return SparseDesign(sp.csr_array(sp.hstack([design.X, ones], format="csr")))
+    return WithIntercept(design)
+
+
+def as_design(X: Array) -> Design:
+    """The design of a matrix."""
+    if sp.issparse(X):
+        return SparseDesign(X)
+    return DenseDesign(X)

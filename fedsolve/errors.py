@@ -1,0 +1,108 @@
+"""Every error fedsolve raises on purpose.
+
+FedsolveError
+├── InputError            what the user gave is wrong; the command line exits with 2 and one sentence
+│   ├── DataError         shapes, dtypes, NaN, empty clients, labels outside the loss's domain
+│   ├── ConfigError       a configuration file or a hyper-parameter
+│   └── UnknownName       a name that stands for nothing here, with the names that do
+├── WireError             bytes that are not a message
+│   ├── Truncated         fewer bytes than declared
+│   ├── TooLarge          more bytes than allowed, or than declared
+│   ├── WrongVersion      another version of the wire format
+│   └── WrongType         a value of a type the wire, or the step, does not allow
+├── ClientError           a client could not answer: its name, the step, what it said
+│   ├── ClientInputError  because of its data or of what it was asked to do with it; an InputError too
+│   ├── MemoryLost        the client no longer has the memory the server builds on
+│   └── LinkExceeded      a reply larger than the client's link allows
+├── ProtocolMismatch      the two sides differ in version, protocol or hyper-parameters
+├── QuorumNotReached      too few clients answered
+├── CheckpointError       a checkpoint that is missing, damaged, or of another run
+└── TransportError        the road to the clients broke
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class FedsolveError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class InputError(FedsolveError, ValueError):
+    """What the user gave is wrong."""
+
+
+class DataError(InputError):
+    """Data that cannot be learned from as it is."""
+
+
+class ConfigError(InputError):
+    """A configuration or hyper-parameter that makes no sense."""
+
+
+class UnknownName(InputError):
+    """A name that stands for nothing here."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        super().__init__(f"unknown {kind} {name!r}.{hint} Known: {', '.join(known) or 'none'}.")
+
+
+class WireError(FedsolveError):
+    """Bytes that are not a message of this library."""
+
+
+class Truncated(WireError):
+    """Fewer bytes than declared."""
+
+
+class TooLarge(WireError):
+    """More bytes than allowed or declared."""
+
+
+class WrongVersion(WireError):
+    """A message of another version of the wire format."""
+
+
+class WrongType(WireError, TypeError):
+    """A value of a type that may not travel here."""
+
+
+class ClientError(FedsolveError):
+    """A client could not answer."""
+
+    def __init__(self, client: str, step: str, text: str) -> None:
+        self.client, self.step, self.text = client, step, text
+        super().__init__(f"client {client!r}, step {step}: {text}")
+
+
+class ClientInputError(ClientError, InputError):
+    """A client's data, or a setting it was given, is wrong."""
+
+
+class MemoryLost(ClientError):
+    """The client no longer has the version of its memory that the server builds on."""
+
+
+class LinkExceeded(ClientError):
+    """A reply larger than the client's link allows in this round."""
+
+
+class ProtocolMismatch(FedsolveError):
+    """Server and client were not started with the same protocols."""
+
+
+class QuorumNotReached(FedsolveError):
+    """Too few clients answered."""
+
+
+class CheckpointError(FedsolveError):
+    """A checkpoint that cannot be used."""
+
+
+class TransportError(FedsolveError):
+    """The road to the clients broke."""

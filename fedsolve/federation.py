@@ -1,0 +1,457 @@
+"""The server's only door to the clients. Its verbs say what the server gets to see.
+
+mean     the average weighted by the clients' weights; only a sum leaves the clients
+sum      the plain sum, likewise
+gather   each reply by itself; whoever gathers says why
+exchange several of these in one message each way
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, TypeVar
+
+import numpy as np
+
+from fedsolve import __version__
+from fedsolve.aggregate import weighted_sum
+from fedsolve.client import Client
+from fedsolve.errors import ConfigError, DataError, QuorumNotReached, WrongType
+from fedsolve.ledger import ExchangeRecord, Ledger, add_counts
+from fedsolve.messages import Failure, Purpose, Reply, Request
+from fedsolve.participation import Participation
+from fedsolve.protocol import Signature, fingerprint, is_client_step, signature
+from fedsolve.runtime import ClientInfo
+from fedsolve.transports.base import Transport
+from fedsolve.typing import Array, Value
+from fedsolve.wire import PREAMBLE_SIZE, REQUEST, Part, Preamble
+
+T = TypeVar("T")
+
+# The exchange number of set-up messages, apart from those a round counts.
+SETUP_EXCHANGE = 2**32 - 1
+
+
+class PerClient(Generic[T]):
+    """An argument that differs by client."""
+
+    def __init__(self, values: Mapping[str, T]) -> None:
+        self.values = dict(values)
+
+
+class Call:
+    """A client step to be called, its arguments, and what to do with the replies."""
+
+    def __init__(
+        self, step: Callable[..., Any], /, *, weights: Literal["samples", "uniform"] = "samples", **arguments: Any
+    ) -> None:
+        function = getattr(step, "__func__", None)
+        if function is None or not is_client_step(function):
+            raise ConfigError(f"{step!r} is not a client step: mark the method with @client_step and call it by self")
+        if weights not in ("samples", "uniform"):
+            raise ConfigError(f"weights are 'samples' or 'uniform', got {weights!r}")
+        self.protocol = step.__self__  # type: ignore[attr-defined]
+        self.name: str = function.__name__
+        self.signature: Signature = signature(function)
+        self.weights = weights
+        self.arguments = arguments
+
+    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
+        raise NotImplementedError("use Mean, Sum or Gather")
+
+
+class Mean(Call):
+    """The weighted average of the replies."""
+
+    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
+        used = [1.0] * len(replies) if self.weights == "uniform" else [weights[name] for name in clients]
+        total = sum(used)
+        return weighted_sum(replies, [weight / total for weight in used])
+
+
+class Sum(Call):
+    """The sum of the replies."""
+
+    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
+        return weighted_sum(replies, None)
+
+
+class Gather(Call):
+    """Each reply by itself, by client."""
+
+    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
+        return dict(zip(clients, replies, strict=True))
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Who takes part in this round: those asked, less those who did not answer."""
+
+    clients: tuple[str, ...]
+    share: float  # of the total weight
+    changed: bool  # against the last round
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a federation stands between two rounds; what a checkpoint keeps of it."""
+
+    attempt: int
+    number: int
+    used: dict[str, int]
+    cohort: tuple[str, ...] | None
+
+
+class Federation:
+    """All clients, seen from the server."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        protocols: Mapping[str, Any],
+        *,
+        seed: int = 0,
+        participation: Participation | None = None,
+        server: Client | None = None,
+    ) -> None:
+        self.transport = transport
+        self.protocols = dict(protocols)
+        self.seed = seed
+        self.participation = participation or Participation()
+        self.ledger = Ledger()
+        self.clients: tuple[str, ...] = tuple(transport.names)
+        self.info: dict[str, ClientInfo] = {}
+        self.weights: dict[str, float] = {}
+        self.warm_start: Array | None = None
+        self.round = 0
+        self._server = server
+        # A field of an algorithm that is itself a protocol is equal to its twin but not always identical: by value.
+        self._names = {id(protocol): name for name, protocol in self.protocols.items()}
+        self._index = {name: index for index, name in enumerate(self.clients)}
+        self._routes: dict[tuple[Any, ...], tuple[Part, tuple[str, ...]]] = {}
+        self._exchange = 0
+        self._purpose: Purpose = "algorithm"
+        self._attempt, self._number = 1, 0
+        self._used = dict.fromkeys(self.clients, 0)
+        self._keep = dict(self._used)
+        self._durable = False
+        self._present: tuple[str, ...] = self.clients
+        self._previous: tuple[str, ...] | None = None
+        self._attached: tuple[tuple[Call, ...], Callable[[tuple[Any, ...]], None]] | None = None
+
+    # ── the verbs ──
+
+    def mean(self, step: Callable[..., Any], /, **arguments: Any) -> Any:
+        """The average of the clients' replies, weighted by `client.weight` (or `weights="uniform"`)."""
+        return self.exchange(Mean(step, **arguments))[0]
+
+    def sum(self, step: Callable[..., Any], /, **arguments: Any) -> Any:
+        """The sum of the clients' replies."""
+        return self.exchange(Sum(step, **arguments))[0]
+
+    def gather(self, step: Callable[..., Any], /, **arguments: Any) -> Any:
+        """Each client's reply by itself, as a dict in the order of the clients."""
+        return self.exchange(Gather(step, **arguments))[0]
+
+    def exchange(self, *calls: Call) -> tuple[Any, ...]:
+        """Several calls in one message each way."""
+        if self._attached is None:
+            return self._run(calls, _purposes(self._purpose, calls))
+        # What the run wants to measure travels along with the first exchange of the round.
+        (extra, receive), self._attached = self._attached, None
+        purposes = _purposes("algorithm", calls) + _purposes("measure", extra)
+        results = self._run((*calls, *extra), purposes)
+        receive(results[len(calls) :])
+        return results[: len(calls)]
+
+    @property
+    def server(self) -> Client:
+        """The server's own data."""
+        if self._server is None:
+            raise DataError("this algorithm computes with data of the server's own: give it, run(…, server=Client(…))")
+        return self._server
+
+    @property
+    def cohort(self) -> Cohort:
+        """Who takes part in this round, with what share of the weight, and whether that is new."""
+        total = sum(self.weights.values())
+        share = sum(self.weights[name] for name in self._present) / total if total else 1.0
+        return Cohort(self._present, share, self._previous is not None and self._present != self._previous)
+
+    @property
+    def features(self) -> int:
+        """How many features the clients' designs have; all must agree."""
+        found = {name: info.features for name, info in self.info.items()}
+        first = next(iter(found.values()))
+        for name, features in found.items():
+            if features is None:
+                raise DataError(f"client {name!r} has text columns or missing values: give the run a preprocess=")
+            if features != first:
+                raise DataError(f"client {name!r} has {features} features where {self.clients[0]!r} has {first}")
+        assert first is not None
+        return first
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The shape of one target: () for a number, (k,) for k of them; all must agree."""
+        first = self.info[self.clients[0]].outputs
+        for name, info in self.info.items():
+            if info.outputs != first:
+                raise DataError(f"client {name!r} has targets of shape {info.outputs}, {self.clients[0]!r} of {first}")
+        return first
+
+    def start_point(self, loss: Any) -> Array:
+        """Where to begin: the warm start if one was given, else zero."""
+        shape = loss.shape(self.features, self.outputs)
+        if self.warm_start is None:
+            return np.zeros(shape)
+        if self.warm_start.shape != shape:
+            given = self.warm_start.shape
+            raise ConfigError(f"the warm start has weights of shape {given}, this problem needs {shape}")
+        return self.warm_start
+
+    # ── what the run says ──
+
+    def join(self) -> None:
+        """Agree on version, protocols and hyper-parameters, and learn each client's weight and shape."""
+        from fedsolve.runtime import Session
+
+        session = Session()
+        self._names[id(session)] = "session"
+        prints = {name: fingerprint(protocol) for name, protocol in self.protocols.items()}
+        call = Gather(session.join, version=__version__, protocols=prints)
+        (self.info,) = self._run((call,), ("setup",))
+        self.weights = {name: info.weight for name, info in self.info.items()}
+
+    @contextmanager
+    def setting_up(self) -> Iterator[None]:
+        """What is exchanged in here prepares the run: all clients are asked, none is lost in simulation, and the ledger
+        keeps it apart from the algorithm."""
+        self._purpose = "setup"
+        try:
+            yield
+        finally:
+            self._purpose = "algorithm"
+
+    def begin_round(self, round: int) -> None:
+        """Invite this round's cohort."""
+        if round > self.round:
+            self._previous = self._present
+        self.round, self._exchange = round, 0
+        self._present = self.participation.invite(self.seed, round, self.clients) if round else self.clients
+
+    def measure(self, *calls: Call) -> tuple[tuple[Any, ...], float] | None:
+        """An exchange with all clients that serves only to measure: results, and the share of the weight behind them.
+
+        It leaves the cohort of the round as it is, and holds no quorum; None if nobody answered.
+        """
+        cohort, policy = self._present, self.participation
+        self._present, self.participation = self.clients, replace(policy, quorum=0.0)
+        try:
+            results = self._run(calls, _purposes("measure", calls))
+            return results, self.cohort.share
+        except QuorumNotReached:
+            return None
+        finally:
+            self._present, self.participation = cohort, policy
+
+    def attach(self, calls: tuple[Call, ...], receive: Callable[[tuple[Any, ...]], None]) -> None:
+        """Let `calls` travel with the next exchange, and hand their results to `receive`."""
+        self._attached = (calls, receive)
+
+    def detach(self) -> bool:
+        """Take back what was attached; whether there was anything."""
+        waiting, self._attached = self._attached is not None, None
+        return waiting
+
+    def position(self) -> Position:
+        return Position(self._attempt, self._number, dict(self._used), self._present)
+
+    def resume(self, position: Position, round: int) -> None:
+        """Go on from a checkpoint: the next request tells each client which of its memories counts."""
+        self._attempt, self._number = position.attempt + 1, position.number
+        self._used = {name: position.used[name] for name in self.clients}
+        self.round, self._present = round, position.cohort or self.clients
+        self.checkpointed()
+
+    def checkpointed(self) -> None:
+        """What has been used so far is on the server's disk: clients need not go back behind it."""
+        self._keep, self._durable = dict(self._used), True
+
+    # ── one exchange ──
+
+    def _run(self, calls: Sequence[Call], purposes: Sequence[Purpose]) -> tuple[Any, ...]:
+        setup = purposes[0] == "setup"
+        exchange = SETUP_EXCHANGE if setup else self._exchange
+        asked = self.clients if setup else self.participation.asked(self.round, exchange, self._present)
+        self._number += 1
+        requests = self._requests(calls, purposes, asked, exchange)
+        replies = self._deliver(requests, exchange, not setup and self.participation.simulates_losses)
+        self._record(calls, purposes, requests, replies, exchange)
+        self._used.update(dict.fromkeys(replies, self._number))
+        if not setup:
+            self._exchange += 1
+            self._present = tuple(replies)
+        results = []
+        for index, call in enumerate(calls):
+            values = [reply.results[index].value for reply in replies.values()]
+            if not all(map(call.signature.returns, values)):
+                self._refuse(call, replies, values)
+            results.append(call.combine(values, self._present if not setup else self.clients, self.weights))
+        return tuple(results)
+
+    def _refuse(self, call: Call, replies: Mapping[str, Reply], values: list[Value]) -> None:
+        for name, value in zip(replies, values, strict=True):
+            if not call.signature.returns(value):
+                raise WrongType(
+                    f"client {name!r} answered {call.name} with a {type(value).__name__}, "
+                    f"which is not the {call.signature.returns_hint} it declares"
+                )
+
+    def _requests(
+        self, calls: Sequence[Call], purposes: Sequence[Purpose], asked: tuple[str, ...], exchange: int
+    ) -> dict[str, Request]:
+        routes, _ = self._route(calls, purposes)
+        individual = any(isinstance(value, PerClient) for call in calls for value in call.arguments.values())
+        shared = () if individual else tuple(Part(call.arguments) for call in calls)
+        # Clients that are told the same, in the same state of acknowledgement, share one request.
+        made: dict[tuple[int, int], Request] = {}
+        requests: dict[str, Request] = {}
+        for name in asked:
+            used = self._used[name]
+            keep = self._keep[name] if self._durable else used
+            request = made.get((used, keep))
+            if request is None or individual:
+                head = Preamble(REQUEST, self._attempt, self.round, exchange, self._number, used, keep, self.seed)
+                arguments = tuple(Part(_for_client(call.arguments, name)) for call in calls) if individual else shared
+                request = made[used, keep] = Request(head, routes, arguments)
+            requests[name] = request
+        return requests
+
+    def _route(self, calls: Sequence[Call], purposes: Sequence[Purpose]) -> tuple[Part, tuple[str, ...]]:
+        """The names of the calls, as they travel and as the ledger writes them."""
+        key = tuple([(id(call.protocol), call.name, purpose) for call, purpose in zip(calls, purposes, strict=True)])
+        found = self._routes.get(key)
+        if found is None:
+            names = [self._name(call) for call in calls]
+            plain = [[name, call.name, why] for name, call, why in zip(names, calls, purposes, strict=True)]
+            found = self._routes[key] = (
+                Part.plain(plain),
+                tuple(f"{name}.{call.name}" for name, call in zip(names, calls, strict=True)),
+            )
+        return found
+
+    def _name(self, call: Call) -> str:
+        found = self._names.get(id(call.protocol))
+        if found is None:
+            for name, protocol in self.protocols.items():
+                if protocol == call.protocol:
+                    self._names[id(protocol)] = name
+                    return name
+            raise ConfigError(
+                f"{type(call.protocol).__name__} is not one of this run's protocols ({', '.join(self.protocols)}): "
+                "make it a field of the algorithm"
+            )
+        return found
+
+    def _deliver(self, requests: dict[str, Request], exchange: int, simulate: bool) -> dict[str, Reply]:
+        """Send, wait, ask again those who did not answer, and hold the quorum."""
+        policy = self.participation
+        arrived: dict[str, Reply] = {}
+        missing = requests
+        for attempt in range(1 + policy.retries):
+            answers = self.transport.deliver(missing, policy.deadline)
+            for name, answer in answers.items():
+                if type(answer) is Failure:
+                    self._raise_first(answers)
+                head = answer.preamble
+                if head.number != self._number or head.attempt != self._attempt:
+                    continue  # late, from an earlier exchange: leaves no trace
+                if simulate and not policy.arrives(self.seed, self.round, exchange, attempt, name, self._index[name]):
+                    continue
+                arrived[name] = answer  # type: ignore[assignment]
+            if len(arrived) == len(requests):
+                break
+            missing = {name: request for name, request in requests.items() if name not in arrived}
+        if not arrived or policy.quorum > 0:
+            self._hold_quorum(arrived, len(requests))
+        # In the order of the clients, however they came in: sums are taken in that order.
+        return arrived if list(arrived) == list(requests) else {n: arrived[n] for n in requests if n in arrived}
+
+    def _raise_first(self, answers: Mapping[str, Reply | Failure]) -> None:
+        """Raise what went wrong at the first client it went wrong at, in the order of the clients."""
+        for name in self.clients:
+            answer = answers.get(name)
+            if isinstance(answer, Failure):
+                raise answer.error(name) from answer.cause
+
+    def _hold_quorum(self, arrived: Mapping[str, Reply], asked: int) -> None:
+        total = sum(self.weights.values())
+        share = sum(self.weights[name] for name in arrived) / total if total else 1.0
+        if not arrived or share < self.participation.quorum:
+            raise QuorumNotReached(
+                f"round {self.round}: {len(arrived)} of {asked} clients answered, with {share:.0%} of the total "
+                f"weight; the quorum is {self.participation.quorum:.0%}. Wait for more clients, or lower the quorum"
+            )
+
+    def _record(
+        self,
+        calls: Sequence[Call],
+        purposes: Sequence[Purpose],
+        requests: Mapping[str, Request],
+        replies: Mapping[str, Reply],
+        exchange: int,
+    ) -> None:
+        rows = 1 + len(calls)
+        up: list[int] = []
+        counts: tuple[dict[str, int], ...] = tuple([{} for _ in calls])
+        for reply in replies.values():
+            up += (reply.overhead, *[part.size for part in reply.results])
+            up += (0, *[part.scalars for part in reply.results])
+            for into, one in zip(counts, reply.counts, strict=True):
+                add_counts(into, one)
+        table_up = np.array(up, dtype=np.int64).reshape(-1, 2 * rows).T
+        table_down = _down_table(requests, rows)
+        self.ledger.records.append(
+            ExchangeRecord(
+                self.round,
+                exchange,
+                self._route(calls, purposes)[1],
+                tuple(purposes),
+                tuple(requests),
+                tuple(replies),
+                table_down[:rows],
+                table_up[:rows],
+                table_down[rows:],
+                table_up[rows:],
+                counts,
+                np.array([reply.seconds for reply in replies.values()]),
+            )
+        )
+
+
+def _down_table(requests: Mapping[str, Request], rows: int) -> Array:
+    """Sizes, then scalars, of the parts of each request: rows are parts, columns clients (one, if all got the same)."""
+    distinct = list({id(one.arguments): one for one in requests.values()}.values())
+    if len(distinct) > 1:
+        distinct = list(requests.values())
+    table: list[int] = []
+    for one in distinct:
+        table.append(PREAMBLE_SIZE + one.routes.size)
+        table.extend([part.size for part in one.arguments])
+        table.append(0)
+        table.extend([part.scalars for part in one.arguments])
+    return np.array(table, dtype=np.int64).reshape(-1, 2 * rows).T
+
+
+def _purposes(purpose: Purpose, calls: Sequence[Call]) -> tuple[Purpose, ...]:
+    return (purpose,) * len(calls)
+
+
+def _for_client(arguments: Mapping[str, Any], client: str) -> dict[str, Value]:
+    return {name: value.values[client] if isinstance(value, PerClient) else value for name, value in arguments.items()}

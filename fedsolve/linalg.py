@@ -1,0 +1,137 @@
+"""The dense and sparse linear algebra everything stands on.
+
+A client's arrays may be NumPy, SciPy CSR or any Array API array (torch, array-api-strict); the server's are NumPy.
+What differs between them is decided here and in `design.py`, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import array_api_compat as api
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+from scipy.linalg.lapack import dpocon as pocon
+
+from fedsolve.arrays import Symmetric
+from fedsolve.typing import Array
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def namespace(array: Array) -> Any:
+    """The Array API namespace of an array (NumPy itself for NumPy and CSR, which spares the compatibility layer)."""
+    if isinstance(array, np.ndarray) or sp.issparse(array):
+        return np
+    return api.array_namespace(array)
+
+
+def to_numpy(array: Array) -> Array:
+    """An array as NumPy, wherever it lives."""
+    if isinstance(array, np.ndarray):
+        return array
+    if api.is_torch_array(array):
+        return array.detach().cpu().numpy()
+    home = namespace(array).__array_namespace_info__().default_device() if api.is_array_api_obj(array) else None
+    return np.asarray(array if home is None else api.to_device(array, home))
+
+
+def like(array: Array, model: Array) -> Array:
+    """An array of the library and on the device of `model`, with float64 values."""
+    if isinstance(model, np.ndarray):
+        return array
+    xp = namespace(model)
+    # A copy, because what comes from the wire is read-only and torch has no read-only tensors.
+    return xp.asarray(np.array(array), device=api.device(model))
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A factorised symmetric positive (semi)definite matrix, ready to solve with."""
+
+    solve: Callable[[Array], Array]
+    definite: bool
+
+
+def factor(matrix: Symmetric | Array) -> Factor:
+    """Cholesky where the matrix is positive definite, otherwise the pseudo-inverse by eigenvectors.
+
+    The pseudo-inverse gives the least-norm solution, which is what a least-squares problem without
+    a unique solution is understood to ask for.
+    """
+    full = matrix.full() if isinstance(matrix, Symmetric) else matrix
+    xp = namespace(full)
+    if xp is np:
+        return _factor_numpy(full)
+    if api.is_torch_array(full):
+        return _factor_torch(full, xp)
+    return _spectral_factor(xp, full)
+
+
+def _factor_numpy(full: Array) -> Factor:
+    try:
+        # Only the upper triangle is read, so that a matrix that travelled packed gives the same bits.
+        upper = sla.cho_factor(full, lower=False, check_finite=False)
+    except sla.LinAlgError:
+        return _spectral_factor(np, full)
+    # A Cholesky that succeeds on a numerically singular matrix divides by rounding errors.
+    if not _well_posed(upper[0], np.diagonal(full)):
+        return _spectral_factor(np, full)
+    return Factor(lambda b: sla.cho_solve(upper, b, check_finite=False), True)
+
+
+def _well_posed(upper: Array, diagonal: Array) -> bool:
+    """Whether UᵀU is further from singular than rounding reaches. The condition number is that of the matrix scaled to
+    a unit diagonal: features on scales far apart do no harm, features that (nearly) repeat each other do."""
+    reciprocal, info = pocon(upper / np.sqrt(diagonal), 1.0)  # 1 / ‖(UᵀU)⁻¹‖₁; reads the upper triangle only
+    # Sums over the samples leave some n·eps in a matrix with unit diagonal; 64 for samples far more than n.
+    return info == 0 and bool(reciprocal > 64 * diagonal.size * _EPS)
+
+
+def _factor_torch(full: Array, xp: Any) -> Factor:
+    import torch
+
+    lower, info = torch.linalg.cholesky_ex(full)
+    if int(info) != 0 or not _well_posed(to_numpy(lower).T, to_numpy(torch.diagonal(full))):
+        return _spectral_factor(xp, full)
+
+    def solve(b: Array) -> Array:
+        column = b if b.ndim == 2 else b[:, None]
+        solution = torch.cholesky_solve(column, lower)
+        return solution if b.ndim == 2 else solution[:, 0]
+
+    return Factor(solve, True)
+
+
+def _spectral_factor(xp: Any, full: Array) -> Factor:
+    values, vectors = np.linalg.eigh(full, UPLO="U") if xp is np else xp.linalg.eigh(full)
+    cutoff = float(xp.max(xp.abs(values))) * full.shape[0] * _EPS
+    kept = values > cutoff
+    one = xp.ones_like(values)
+    inverse = xp.where(kept, one / xp.where(kept, values, one), 0 * one)
+
+    def solve(b: Array) -> Array:
+        coordinates = vectors.T @ b
+        scale = inverse if b.ndim == 1 else inverse[:, None]
+        return vectors @ (scale * coordinates)
+
+    return Factor(solve, bool(xp.all(kept)))
+
+
+def largest_eigenvalue(matrix: Symmetric | Array) -> float:
+    """λ_max of a symmetric matrix."""
+    full = matrix.full() if isinstance(matrix, Symmetric) else matrix
+    if isinstance(full, np.ndarray):
+        order = full.shape[0]
+        last = (order - 1, order - 1)
+        return float(sla.eigh(full, lower=False, eigvals_only=True, subset_by_index=last, check_finite=False)[0])
+    xp = namespace(full)
+    return float(xp.max(xp.linalg.eigvalsh(full)))
+
+
+def norm(array: Array) -> float:
+    """The Euclidean norm of all entries."""
+    return float(np.linalg.norm(array))

@@ -1,0 +1,58 @@
+"""The logistic loss: ℓ = log(1 + e^η) − yη, for labels 0 and 1 or soft labels between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fedsolve.client import Client
+from fedsolve.errors import DataError
+from fedsolve.linalg import to_numpy
+from fedsolve.losses.base import LinearLoss
+from fedsolve.models import LinearModel
+from fedsolve.typing import Array
+
+
+@dataclass(frozen=True)
+class Logistic(LinearLoss):
+    r"""Logistic regression, $\frac1n\sum_i \log(1+e^{x_i^\top w})-y_ix_i^\top w+\frac{\lambda}{2}\|w\|^2$."""
+
+    curvature_bound: ClassVar[float] = 0.25
+
+    def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
+        # log(1 + e^η) without overflow: max(η, 0) + log(1 + e^−|η|).
+        return xp.clip(eta, 0.0, None) + xp.log1p(xp.exp(-xp.abs(eta))) - y * eta
+
+    def derivative(self, xp: Any, eta: Array, y: Array) -> Array:
+        return _sigmoid(xp, eta) - y
+
+    def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
+        p = _sigmoid(xp, eta)
+        return p * (1.0 - p)
+
+    def check(self, client: Client) -> None:
+        y = to_numpy(client.y)
+        if y.ndim != 1:
+            raise DataError(f"client {client.name!r}: the logistic loss has one target, y has shape {y.shape}")
+        if y.min() < 0 or y.max() > 1:
+            raise DataError(
+                f"client {client.name!r}: labels of the logistic loss are 0, 1 or between, "
+                f"got {y.min():g} … {y.max():g}; for −1 and 1 use (y + 1) / 2"
+            )
+
+    def minimise(self, client: Client) -> Array:
+        y = to_numpy(client.y)
+        if (self.intercept == "free" or self.l2 == 0) and (y.max() == 0 or y.min() == 1):
+            raise DataError(
+                f"client {client.name!r} has only one class, so its own fit has no finite minimiser; "
+                "penalise the intercept too, or use an algorithm that needs no local fits (Newton)"
+            )
+        return super().minimise(client)
+
+    def model(self, w: Array) -> LinearModel:
+        return LinearModel(w, self.intercept is not None, "logistic")
+
+
+def _sigmoid(xp: Any, eta: Array) -> Array:
+    # ½(1 + tanh(η/2)): never overflows, and one call.
+    return 0.5 + 0.5 * xp.tanh(0.5 * eta)

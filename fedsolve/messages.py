@@ -1,0 +1,125 @@
+"""What is asked of a client, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fedsolve import errors, wire
+from fedsolve.typing import Value
+from fedsolve.wire import FAILURE, PREAMBLE_SIZE, REPLY, REQUEST, Part, Preamble, plain_size
+
+Purpose = Literal["algorithm", "measure", "setup"]
+Counts = dict[str, int]
+Route = list[str]  # protocol, step, purpose
+
+
+@dataclass(slots=True)
+class Request:
+    """A list of calls for one client.
+
+    `number` counts the exchanges of a run; `used` is the number of the last reply of this client that the server used,
+    so that the client knows which of its memories is the true one; `keep` is the one the server would resume from.
+    `attempt` counts the server's restarts: an older server that still lives is not obeyed.
+    """
+
+    preamble: Preamble
+    routes: Part
+    arguments: tuple[Part, ...]
+
+    @property
+    def size(self) -> int:
+        return PREAMBLE_SIZE + self.routes.size + sum(part.size for part in self.arguments)
+
+    def encode(self) -> bytes:
+        return wire.encode(self.preamble, (self.routes, *self.arguments))
+
+    @classmethod
+    def decode(cls, data: bytes, types: Iterable[type[Any]]) -> Request:
+        preamble, (routes, *arguments), _ = _expect(data, types, (REQUEST,))
+        if not isinstance(routes, list) or len(routes) != len(arguments):
+            raise errors.WireError("a request came whose calls and arguments do not match")
+        for route in routes:
+            if not (isinstance(route, list) and len(route) == 3 and all(isinstance(word, str) for word in route)):
+                raise errors.WrongType("a request came with a call that names no protocol and step")
+        if not all(isinstance(value, dict) for value in arguments):
+            raise errors.WrongType("a request came whose arguments have no names")
+        return cls(preamble, Part.plain(routes), tuple(Part(value) for value in arguments))
+
+
+class Reply:
+    """One result per call, with what it cost to compute."""
+
+    __slots__ = ("counts", "overhead", "preamble", "results", "seconds")
+
+    def __init__(self, preamble: Preamble, seconds: float, counts: list[Counts], results: list[Part]) -> None:
+        self.preamble = preamble  # the request's own, which it answers
+        self.seconds = seconds
+        self.counts = counts  # of each call
+        self.results = results
+        # The bytes around the results: preamble and envelope. A float has the same size whatever its value.
+        self.overhead: int = PREAMBLE_SIZE + plain_size([0.0, counts])
+
+    def encode(self) -> bytes:
+        envelope = Part.plain([self.seconds, self.counts])
+        return wire.encode(self.preamble._replace(kind=REPLY), (envelope, *self.results))
+
+
+_ERRORS: dict[str, type[errors.ClientError]] = {
+    "MemoryLost": errors.MemoryLost,
+    "LinkExceeded": errors.LinkExceeded,
+    "DataError": errors.ClientInputError,
+    "ConfigError": errors.ClientInputError,
+    "UnknownName": errors.ClientInputError,
+}
+
+
+@dataclass(slots=True)
+class Failure:
+    """A client could not answer: which step, and what went wrong in words."""
+
+    preamble: Preamble
+    kind: str
+    step: str
+    text: str
+    cause: BaseException | None = None  # in one process only; never on the wire
+
+    def encode(self) -> bytes:
+        text = self.text.encode(errors="backslashreplace").decode()  # a file name in it need not be Unicode
+        return wire.encode(self.preamble, (Part.plain([self.kind, self.step, text]),))
+
+    def error(self, client: str) -> errors.ClientError:
+        """The exception the server raises for it."""
+        return _ERRORS.get(self.kind, errors.ClientError)(client, self.step, self.text)
+
+
+def decode_answer(data: bytes, types: Iterable[type[Any]]) -> Reply | Failure:
+    """What came back from a client."""
+    preamble, values, _ = _expect(data, types, (REPLY, FAILURE))
+    if preamble.kind == FAILURE:
+        words = values[0]
+        if not (isinstance(words, list) and len(words) == 3 and all(isinstance(word, str) for word in words)):
+            raise errors.WrongType("a failure came that says nothing")
+        return Failure(preamble, *words)
+    envelope, *results = values
+    if not _is_envelope(envelope, len(results)):
+        raise errors.WrongType("a reply came whose envelope does not fit its results")
+    return Reply(preamble, envelope[0], envelope[1], [Part(value) for value in results])
+
+
+def _is_envelope(value: Value, results: int) -> bool:
+    if not (isinstance(value, list) and len(value) == 2 and isinstance(value[0], float)):
+        return False
+    return (
+        isinstance(value[1], list)
+        and len(value[1]) == results
+        and all(isinstance(one, dict) and all(type(n) is int for n in one.values()) for one in value[1])
+    )
+
+
+def _expect(data: bytes, types: Iterable[type[Any]], kinds: tuple[int, ...]) -> tuple[Preamble, list[Value], list[int]]:
+    preamble, values, sizes = wire.decode(data, types)
+    if preamble.kind not in kinds or not values:
+        raise errors.WireError(f"a message of kind {preamble.kind} came where {kinds} was expected")
+    return preamble, values, sizes

@@ -1,0 +1,89 @@
+"""Who is asked, who answers in time, and how many are enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fedsolve.errors import ConfigError
+
+# Streams of the run's seed that are not any client's: kept apart from client keys by their place in the list.
+_INVITE, _FATE = 1, 2
+
+
+@dataclass(frozen=True)
+class Participation:
+    """Everyone, every time, by default.
+
+    fraction   of the clients asked in a round, drawn anew each round (at least one)
+    dropout    probability that a reply is lost on its way, in simulation; the client has computed it all the same
+    latency    seconds a reply takes in simulation: exponential with this mean (or a mean per client)
+    deadline   seconds to wait for the replies of an exchange; later ones are discarded
+    quorum     share of the total weight that must answer
+    retries    how often those who did not answer are asked again before the exchange goes on without them
+    """
+
+    fraction: float = 1.0
+    dropout: float = 0.0
+    latency: float | Mapping[str, float] | None = None
+    deadline: float | None = None
+    quorum: float = 0.0
+    retries: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fraction <= 1:
+            raise ConfigError(f"fraction is the share of clients asked in a round, in (0, 1]; got {self.fraction}")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout is a probability in [0, 1); got {self.dropout}")
+        if not 0 <= self.quorum <= 1:
+            raise ConfigError(f"quorum is a share of the total weight, in [0, 1]; got {self.quorum}")
+        if self.deadline is not None and self.deadline <= 0:
+            raise ConfigError(f"deadline is in seconds and positive; got {self.deadline}")
+        if self.latency is not None and self.deadline is None:
+            raise ConfigError("latency is simulated to see who misses the deadline: set a deadline too")
+
+    def invite(self, seed: int, round: int, clients: tuple[str, ...]) -> tuple[str, ...]:
+        """Who is asked in this round."""
+        if self.fraction == 1.0:
+            return clients
+        count = max(1, round_half_up(self.fraction * len(clients)))
+        rng = np.random.default_rng([seed, _INVITE, round])
+        chosen = set(rng.choice(len(clients), count, replace=False).tolist())
+        return tuple(name for index, name in enumerate(clients) if index in chosen)
+
+    def asked(self, round: int, exchange: int, clients: tuple[str, ...]) -> tuple[str, ...]:
+        """Who, of those still in the round, is asked in this exchange."""
+        return clients
+
+    @property
+    def simulates_losses(self) -> bool:
+        return self.dropout > 0 or self.latency is not None
+
+    def arrives(self, seed: int, round: int, exchange: int, attempt: int, client: str, index: int) -> bool:
+        """Whether a reply reaches the server in time, in simulation."""
+        if not self.simulates_losses:
+            return True
+        rng = np.random.default_rng([seed, _FATE, round, exchange, attempt, index])
+        if rng.random() < self.dropout:
+            return False
+        if self.latency is None or self.deadline is None:
+            return True
+        mean = self.latency[client] if isinstance(self.latency, Mapping) else self.latency
+        return bool(rng.exponential(mean) <= self.deadline)
+
+
+@dataclass(frozen=True)
+class Replay(Participation):
+    """Exactly those who answered in another run (its `ledger.cohorts()`), exchange by exchange."""
+
+    cohorts: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
+
+    def asked(self, round: int, exchange: int, clients: tuple[str, ...]) -> tuple[str, ...]:
+        found = self.cohorts.get((round, exchange))
+        return clients if found is None else tuple(name for name in clients if name in set(found))
+
+
+def round_half_up(x: float) -> int:
+    return int(np.floor(x + 0.5))

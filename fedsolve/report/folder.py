@@ -1,0 +1,161 @@
+"""The folder of a run.
+
+    config.toml       the run file as it was
+    history.jsonl     a line per round, appended as rounds finish
+    ledger.csv        what was sent: per exchange, client, call and direction
+    model.npz         the model; `fedsolve predict` and `fedsolve.load_model` read it
+    summary.json      how it ended, in one object
+    convergence.png   gradient norm and value, against rounds and against bytes
+    checkpoint.bin    what `--resume` goes on from, with its ledger beside it
+
+A comparison has a folder of these for each algorithm, and one summary and figure above them. Apart from the
+history, a file is there whole or not at all, and nothing that others put here is ever removed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fedsolve.errors import ConfigError
+from fedsolve.files import write_atomically
+from fedsolve.ledger import Entry, Ledger
+from fedsolve.report.plain import to_json
+from fedsolve.run import Row, Run
+
+CONFIG, HISTORY, LEDGER, MODEL = "config.toml", "history.jsonl", "ledger.csv", "model.npz"
+SUMMARY, FIGURE, CHECKPOINT = "summary.json", "convergence.png", "checkpoint.bin"
+CHECKPOINT_LEDGER = CHECKPOINT + ".ledger"
+OURS = (CONFIG, HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, CHECKPOINT, CHECKPOINT_LEDGER)
+
+
+class RunFolder:
+    """Where the results of one run, or of one comparison, are written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._parts: set[str] = set()
+        self._known: list[str] | None = None  # lines of a history that is being continued
+
+    @classmethod
+    def open(cls, path: Path, *, force: bool = False, resume: bool = False) -> RunFolder:
+        """A folder to write in: new, empty, to go on in, or one whose results are replaced by force."""
+        folder = cls(path)
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"the output folder {path} is a file; choose another with --output")
+        if path.is_dir() and any(path.iterdir()):
+            if resume:
+                folder._known = folder._lines()
+            elif not force:
+                raise ConfigError(
+                    f"the output folder {path} is not empty; choose another with --output, "
+                    "or replace its results with --force"
+                )
+            elif not folder._holds_a_run():
+                raise ConfigError(
+                    f"the output folder {path} holds something else than a run; choose another with --output"
+                )
+            else:
+                folder.clear()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"the output folder {path} cannot be made: {error}") from None
+        return folder
+
+    def _holds_a_run(self) -> bool:
+        left_by_a_run = (self.path / SUMMARY).is_file() or (self.path / HISTORY).is_file()
+        return left_by_a_run or all(each.name in OURS or each.is_dir() for each in self.path.iterdir())
+
+    def clear(self) -> None:
+        """Remove the results of an earlier run, and nothing else."""
+        inner = [each for each in self.path.iterdir() if not each.is_symlink() and (each / HISTORY).is_file()]
+        for folder in (*inner, self.path):
+            for name in OURS:
+                (folder / name).unlink(missing_ok=True)
+        for folder in inner:
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+    def discard(self) -> None:
+        """Take back a folder in which nothing has happened: what could not start leaves nothing behind."""
+        for name in self._parts:
+            RunFolder(self.path / name).discard()
+        if not (self.path / HISTORY).is_file() and not self.checkpoint.is_file():
+            (self.path / CONFIG).unlink(missing_ok=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
+    def part(self, label: str) -> RunFolder:
+        """The folder of one algorithm of a comparison."""
+        plain = re.sub(r"[^\w.]+", "-", label).strip("-.") or "run"
+        name = next(
+            each
+            for each in itertools.chain([plain], (f"{plain}-{i}" for i in itertools.count(2)))
+            if each not in self._parts
+        )
+        self._parts.add(name)
+        return RunFolder.open(self.path / name, force=True)
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / CHECKPOINT
+
+    # ── while it runs ──
+
+    def append(self, row: Row) -> None:
+        """Add a finished round to the history."""
+        if self._known is not None:  # going on: the rounds after the checkpoint are run again
+            kept = [line for line in self._known if json.loads(line)["round"] < row.round]
+            (self.path / HISTORY).write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+            self._known = None
+        with (self.path / HISTORY).open("a", encoding="utf-8") as file:
+            file.write(to_json(row) + "\n")
+
+    def _lines(self) -> list[str]:
+        path = self.path / HISTORY
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        return [line for line in lines if _is_row(line)]  # the last one may be cut off
+
+    # ── when it is done ──
+
+    def write_run(self, run: Run, summary: dict[str, Any]) -> None:
+        """Everything about one run but its figure."""
+        write_atomically(self.path / HISTORY, _encoded(to_json(row) for row in run.history))
+        write_atomically(self.path / LEDGER, _ledger_csv(run.ledger))
+        run.model.save(self.path / MODEL)
+        self.write_summary(summary)
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        write_atomically(self.path / SUMMARY, (to_json(summary, indent=2) + "\n").encode())
+
+    def write_config(self, text: str) -> None:
+        write_atomically(self.path / CONFIG, text.encode())
+
+    def write_figure(self, png: bytes) -> None:
+        write_atomically(self.path / FIGURE, png)
+
+
+def _is_row(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line).get("round"), int)
+    except (ValueError, AttributeError):
+        return False
+
+
+def _encoded(lines: Iterable[str]) -> bytes:
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def _ledger_csv(ledger: Ledger) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Entry._fields)
+    writer.writerows(ledger.entries())
+    return text.getvalue().encode()

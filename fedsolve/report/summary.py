@@ -1,0 +1,39 @@
+"""A run in one table row: how it ended, how good it is, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fedsolve import __version__
+from fedsolve.client import Client
+from fedsolve.protocol import describe
+from fedsolve.run import Row, Run
+
+
+def summarise(run: Run, label: str, clients: Sequence[Client] = ()) -> dict[str, Any]:
+    """Plain values for summary.json, `--json` and the tables."""
+    last = run.history[-1] if run.history else Row(0)
+    measured = next((row for row in reversed(run.history) if row.value is not None), last)
+    return {
+        "algorithm": label,
+        "status": run.status,
+        "message": run.message,
+        "rounds": run.rounds,
+        "value": measured.value,
+        "gradient_norm": measured.gradient_norm,
+        "gap": measured.gap,
+        "gap_is_bound": measured.gap_is_bound,
+        "seconds": last.seconds,
+        "exchanges": last.exchanges,
+        "bytes_up": last.bytes_up,
+        "bytes_down": last.bytes_down,
+        "scalars_up": last.scalars_up,
+        "scalars_down": last.scalars_down,
+        "measure_bytes_up": last.measure_bytes_up,
+        "measure_bytes_down": last.measure_bytes_down,
+        "hyper_parameters": describe(run.algorithm),
+        "seed": run.seed,
+        "clients": [{"name": client.name, "samples": client.n_samples, "weight": client.weight} for client in clients],
+        "version": __version__,
+    }

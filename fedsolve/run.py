@@ -1,0 +1,430 @@
+"""The one loop: choose the cohort, run a round, measure, report, save, stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from fedsolve.checkpoint import Checkpoint, Progress
+from fedsolve.client import Client
+from fedsolve.errors import ConfigError, QuorumNotReached
+from fedsolve.federation import Federation, Mean
+from fedsolve.ledger import Ledger, Total
+from fedsolve.linalg import norm
+from fedsolve.measure import Certificate, Measure, Measurement, certificate
+from fedsolve.participation import Participation
+from fedsolve.protocol import collect, describe
+from fedsolve.rounds import Algorithm, Finished
+from fedsolve.stopping import FINISHED, QUORUM, Stopping, Verdict
+from fedsolve.transports import InProcess, Processes, Transport
+from fedsolve.typing import Array, Value
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a run's history: the model after `round` rounds, and all that was sent until then.
+
+    Bytes and scalars are the algorithm's, cumulative; what measuring took is kept apart.
+    """
+
+    round: int
+    value: float | None = None
+    gradient_norm: float | None = None
+    gap: float | None = None
+    gap_is_bound: bool = False
+    change: float | None = None
+    seconds: float = 0.0
+    exchanges: int = 0
+    scalars_up: int = 0
+    scalars_down: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    measure_bytes_up: int = 0
+    measure_bytes_down: int = 0
+    cohort: int = 0
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    algorithm: Any
+    model: Any
+    state: Any
+    status: str
+    message: str
+    history: list[Row]
+    ledger: Ledger
+    certificate: Certificate | None
+    seed: int
+
+    @property
+    def rounds(self) -> int:
+        return self.history[-1].round if self.history else 0
+
+    @property
+    def converged(self) -> bool:
+        return self.status == "converged"
+
+
+def run(
+    algorithm: Algorithm,
+    clients: Sequence[Client] | Transport,
+    *,
+    rounds: int = 100,
+    tolerance: float | None = None,
+    stopping: Stopping | None = None,
+    participation: Participation | None = None,
+    transport: str | type[Any] = "in_process",
+    seed: int = 0,
+    warm_start: Any = None,
+    server: Client | None = None,
+    preprocess: Any = None,
+    measure: int = 1,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int = 1,
+    resume: bool = False,
+    on_round: Callable[[Row], None] | None = None,
+) -> Run:
+    """Fit one model to the data of all clients.
+
+    clients        `Client` objects, or a transport that already holds them
+    rounds, tolerance   the two usual limits; `stopping=Stopping(…)` has them all
+    transport      "in_process" or "processes"
+    warm_start     a model (or its weights) to start from
+    server         data of the server's own, for algorithms that use it
+    preprocess     a preprocessing protocol, agreed before the first round
+    measure        value and gradient norm every so many rounds (0: only at the end)
+    checkpoint     a file to save progress in, every `checkpoint_every` rounds; `resume=True` goes on from it if it is
+                   there
+    on_round       called with each finished row of the history
+    """
+    if stopping is not None and (rounds != 100 or tolerance is not None):
+        raise ConfigError("give either stopping=Stopping(…) or rounds= and tolerance=, not both")
+    loop = _Loop(
+        algorithm,
+        _transport(clients, transport),
+        stopping or Stopping(rounds=rounds, tolerance=tolerance),
+        participation or Participation(),
+        _checked_seed(seed),
+        _weights(warm_start),
+        server,
+        preprocess,
+        measure,
+        None if checkpoint is None else Path(checkpoint),
+        checkpoint_every,
+        resume,
+        on_round,
+    )
+    return loop.run()
+
+
+def _transport(clients: Sequence[Client] | Transport, kind: str | type[Any]) -> Transport:
+    if hasattr(clients, "deliver"):
+        return cast(Transport, clients)
+    if kind in ("in_process", InProcess):
+        return InProcess(clients)
+    if kind in ("processes", Processes):
+        return Processes(clients)
+    raise ConfigError(f"transport is 'in_process' or 'processes', got {kind!r}")
+
+
+def _checked_seed(seed: int) -> int:
+    if not (isinstance(seed, int) and 0 <= seed < 2**64):
+        raise ConfigError(f"a seed is a whole number from 0 to 2^64 − 1, got {seed!r}")
+    return seed
+
+
+def _weights(warm_start: Any) -> Array | None:
+    if warm_start is None:
+        return None
+    w = np.array(getattr(warm_start, "w", warm_start), dtype=np.float64)
+    if not np.isfinite(w).all():
+        raise ConfigError("the warm start has weights that are not finite")
+    return w
+
+
+class _Enough(Exception):
+    """Raised inside a round whose first exchange showed that the model before it was good enough, or lost."""
+
+
+@dataclass
+class _Loop:
+    algorithm: Any
+    transport: Transport
+    stopping: Stopping
+    participation: Participation
+    seed: int
+    warm_start: Array | None
+    server: Client | None
+    preprocess: Any
+    measure_every: int
+    checkpoint_path: Path | None
+    checkpoint_every: int
+    resume: bool
+    on_round: Callable[[Row], None] | None
+
+    def run(self) -> Run:
+        protocols = dict(collect("algorithm", self.algorithm))
+        self.loss = getattr(self.algorithm, "loss", None)
+        _check_needs(self.algorithm, self.loss)
+        self.measure = None if self.loss is None else Measure(self.loss)
+        if self.measure is not None:
+            protocols["measure"] = self.measure
+        if self.preprocess is not None:
+            protocols.update(collect("preprocess", self.preprocess))
+        self.history: list[Row] = []
+        self.last_certificate: Certificate | None = None
+        self.verdict: Verdict | None = None
+        self.counted, self.sums = 0, {"algorithm": Total(), "measure": Total()}
+        self.elapsed = 0.0
+        extra = frozenset({Row}) | frozenset(getattr(self.preprocess, "transform_types", ()))
+        self.checkpoint = (
+            None if self.checkpoint_path is None else Checkpoint(self.checkpoint_path, self.algorithm, protocols, extra)
+        )
+        if self.resume and self.checkpoint is None:
+            raise ConfigError("resume=True needs checkpoint=, the file to go on from")
+        self.transport.open(protocols)
+        try:
+            self.fed = Federation(
+                self.transport, protocols, seed=self.seed, participation=self.participation, server=self.server
+            )
+            self.fed.warm_start = self.warm_start
+            self.identity = describe((self.algorithm, self.preprocess, self.seed, self.fed.clients))
+            self.began = time.perf_counter()
+            state = self._rounds(*self._first())
+        finally:
+            self.transport.close()
+        assert self.verdict is not None
+        model = self.algorithm.model(state)
+        if self.transform is not None:
+            model = model.with_transform(self.transform)
+        return Run(
+            self.algorithm,
+            model,
+            state,
+            self.verdict.status,
+            self.verdict.message,
+            self.history,
+            self.fed.ledger,
+            self.last_certificate,
+            self.seed,
+        )
+
+    # ── beginning ──
+
+    def _first(self) -> tuple[Value, Row, bool, bool]:
+        """The state to go on from, its row, whether it was measured, and whether the algorithm is done."""
+        if self.resume and self.checkpoint is not None and self.checkpoint.exists():
+            return self._resumed()
+        self.fed.join()
+        self.fed.begin_round(0)
+        self.transform = None
+        if self.preprocess is not None:
+            with self.fed.setting_up():
+                self.transform = self.preprocess.fit(self.fed)
+            self.fed.join()
+        state, done = _unwrap(self.algorithm.start(self.fed))
+        return state, self._row(0, state, None), False, done
+
+    def _resumed(self) -> tuple[Value, Row, bool, bool]:
+        assert self.checkpoint is not None
+        progress, ledger = self.checkpoint.load(self.identity)
+        if progress.memories is not None:
+            self.transport.restore(progress.memories, progress.position.attempt)
+        self.fed.ledger = ledger
+        self.fed.resume(progress.position, progress.round)
+        self.history, self.transform = list(progress.rows), progress.transform
+        self._account()
+        self.elapsed = progress.pending.seconds
+        # The new attempt is on disk before anyone hears of it, so that no two servers share a number.
+        self._save(progress.state, progress.pending, progress.measured)
+        self.fed.join()
+        return progress.state, progress.pending, progress.measured, False
+
+    # ── the loop ──
+
+    def _rounds(self, state: Value, row: Row, measured: bool, done: bool) -> Value:
+        if done:
+            self.verdict = Verdict(FINISHED, f"{type(self.algorithm).__name__} is done after {row.round} rounds")
+        while True:
+            ended = self.verdict or self.stopping.budget(row)
+            if not measured:
+                measured = self._measure_now(state, row, ended is not None)
+            self.verdict = self.verdict or ended
+            if self.verdict is not None:
+                return state
+            if self.checkpoint is not None and row.round % self.checkpoint_every == 0:
+                self._save(state, row, measured)
+            if not measured:
+                self._measure_later(state, row)
+            try:
+                self.fed.begin_round(row.round + 1)
+                following, done = _unwrap(self.algorithm.round(self.fed, state))
+            except _Enough:
+                return state
+            except QuorumNotReached as error:
+                self.verdict = Verdict(QUORUM, str(error))
+                if self.fed.detach():
+                    self._publish(row)
+                return state
+            if self.fed.detach():  # a round without an exchange: nothing travelled, so ask now
+                self._ask(state, row)
+                if self.verdict is not None:
+                    return state
+            self._note_server(row.round + 1)
+            row, measured = self._row(row.round + 1, following, state), False
+            state = following
+            if done:
+                self.verdict = Verdict(FINISHED, f"{type(self.algorithm).__name__} is done after {row.round} rounds")
+
+    def _row(self, round: int, state: Value, before: Value) -> Row:
+        self._account()
+        ours, theirs = self.sums["algorithm"], self.sums["measure"]
+        cohort = self.fed.cohort
+        return Row(
+            round,
+            change=_change(getattr(state, "w", None), getattr(before, "w", None)),
+            seconds=self.elapsed + time.perf_counter() - self.began,
+            exchanges=ours.exchanges,
+            scalars_up=ours.scalars_up,
+            scalars_down=ours.scalars_down,
+            bytes_up=ours.bytes_up,
+            bytes_down=ours.bytes_down,
+            measure_bytes_up=theirs.bytes_up,
+            measure_bytes_down=theirs.bytes_down,
+            cohort=len(cohort),
+            share=cohort.share,
+        )
+
+    def _account(self) -> None:
+        """Add what is new in the ledger to the running sums."""
+        new = Ledger(self.fed.ledger.records[self.counted :])
+        self.counted = len(self.fed.ledger.records)
+        for purpose in ("algorithm", "measure"):
+            self.sums[purpose] = _plus(self.sums[purpose], new.total(purpose))
+
+    # ── measuring ──
+
+    def _measure_now(self, state: Value, row: Row, last: bool) -> bool:
+        """Complete the row if the state knows its own measurement, or if this is the last chance to ask."""
+        known = getattr(self.algorithm, "measured", None)
+        if known is not None:
+            self._measured(row, known(state), self.fed.cohort.share)
+            return True
+        if self.measure is None or not (last or self._due(row)):
+            self._publish(row)
+            return True
+        if last:
+            self._ask(state, row)
+            return True
+        return False
+
+    def _due(self, row: Row) -> bool:
+        return self.measure_every > 0 and row.round % self.measure_every == 0
+
+    def _call(self, state: Value) -> Mean:
+        assert self.measure is not None
+        return Mean(self.measure.value_and_gradient, w=state.w)
+
+    def _ask(self, state: Value, row: Row) -> None:
+        """Measure in an exchange of its own."""
+        found = self.fed.measure(self._call(state))
+        if found is None:
+            self._publish(row)
+            return
+        ((value, gradient),), share = found
+        self._measured(row, Measurement(value, gradient), share)
+
+    def _measure_later(self, state: Value, row: Row) -> None:
+        """Let the question travel with the first exchange of the next round."""
+
+        def receive(results: tuple[Any, ...]) -> None:
+            value, gradient = results[0]
+            self._measured(row, Measurement(value, gradient), self.fed.cohort.share)
+            if self.verdict is not None:
+                raise _Enough
+
+        self.fed.attach((self._call(state),), receive)
+
+    def _measured(self, row: Row, measurement: Measurement, share: float) -> None:
+        self.last_certificate = proof = certificate(self.loss, measurement) if self.loss is not None else None
+        row = replace(
+            row,
+            value=measurement.value,
+            gradient_norm=norm(measurement.gradient),
+            gap=None if proof is None else proof.gap,
+            gap_is_bound=proof is not None and proof.is_bound,
+            share=share,
+        )
+        first = next((one.value for one in self.history if one.value is not None), None)
+        self._publish(row)
+        self.verdict = self.stopping.judge(row, first) or self.verdict
+
+    def _publish(self, row: Row) -> None:
+        self.history.append(row)
+        if self.on_round is not None:
+            self.on_round(row)
+
+    # ── saving ──
+
+    def _save(self, state: Value, row: Row, measured: bool) -> None:
+        assert self.checkpoint is not None
+        progress = Progress(
+            self.identity,
+            row.round,
+            state,
+            self.fed.position(),
+            list(self.history),
+            row,
+            measured,
+            self.transform,
+            self.transport.memories(),
+        )
+        self.checkpoint.save(progress, self.fed.ledger)
+        self.fed.checkpointed()
+
+    def _note_server(self, round: int) -> None:
+        if self.server is not None and self.server.counts:
+            self.fed.ledger.server_counts.append((round, self.server.counts))
+            self.server.counts = {}
+
+
+def _unwrap(outcome: Any) -> tuple[Any, bool]:
+    return (outcome.state, True) if isinstance(outcome, Finished) else (outcome, False)
+
+
+def _change(new: Array | None, old: Array | None) -> float | None:
+    if new is None or old is None or np.shape(new) != np.shape(old):
+        return None
+    return norm(new - old) / max(norm(new), 1e-300)
+
+
+def _plus(a: Total, b: Total) -> Total:
+    return Total(
+        a.bytes_up + b.bytes_up,
+        a.bytes_down + b.bytes_down,
+        a.scalars_up + b.scalars_up,
+        a.scalars_down + b.scalars_down,
+        a.exchanges + b.exchanges,
+    )
+
+
+def _check_needs(algorithm: Any, loss: Any) -> None:
+    """What an algorithm needs of a loss is refused before anything is sent, not in the middle of a run."""
+    name = type(algorithm).__name__
+    for need in sorted(getattr(algorithm, "needs", ())):
+        if need == "strong convexity":
+            if loss.strong_convexity() <= 0:
+                raise ConfigError(f"{name} needs strong convexity: give the loss l2 > 0 and no free intercept")
+        elif need == "quadratic":
+            if not loss.quadratic:
+                raise ConfigError(f"{name} needs a quadratic loss such as Squared, got {type(loss).__name__}")
+        elif need not in loss.provides:
+            raise ConfigError(f"{name} needs a loss with {need}, which {type(loss).__name__} does not have")

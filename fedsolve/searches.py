@@ -1,0 +1,66 @@
+"""Line searches over a federation, as protocols."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fedsolve.client import Client, client_step
+from fedsolve.errors import ConfigError
+from fedsolve.federation import Federation
+from fedsolve.losses import LinearLoss
+from fedsolve.typing import Array
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Armijo:
+    """Backtracking (SHED, Algorithm 2 and equation 18), all steps of the grid η = β^k in one exchange.
+
+    A search without a loss takes that of the algorithm it is a part of.
+    """
+
+    alpha: float = 1e-4
+    beta: float = 0.5
+    halvings: int = 30
+    loss: LinearLoss | None = None
+
+    def __post_init__(self) -> None:
+        if not (0 < self.alpha < 0.5 and 0 < self.beta < 1 and self.halvings >= 1):
+            raise ConfigError(f"Armijo needs 0 < alpha < 1/2, 0 < beta < 1, halvings ≥ 1; got {self}")
+
+    def of(self, loss: LinearLoss) -> Armijo:
+        """This search on a loss, if it has none of its own."""
+        return self if self.loss is not None else replace(self, loss=loss)
+
+    # ── clients ──
+
+    @client_step
+    def losses_along(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
+        assert self.loss is not None
+        return self.loss.along(client, w, p, steps)
+
+    # ── server ──
+
+    def accepts(self, before: float, after: float, decrease: float, gradient_fell: bool) -> bool:
+        """Whether the unit step lowers the value enough.
+
+        Where the decrease to be seen is smaller than the rounding of the values, they cannot say; then the
+        gradient decides.
+        """
+        if after <= before - self.alpha * decrease:
+            return True
+        rounding = 16 * _EPS * max(abs(before), abs(after))
+        return gradient_fell and decrease <= rounding and after <= before + rounding
+
+    def step(self, fed: Federation, w: Array, p: Array, decrease: float, first: int = 0) -> float:
+        """The first η = β^k, k ≥ `first`, that Armijo's test accepts; 0 if none does."""
+        # η = 0 comes first, so that what is compared was said by the same clients.
+        steps = np.array([0.0, *(self.beta**k for k in range(first, self.halvings + 1))])
+        before, *values = fed.mean(self.losses_along, w=w, p=p, steps=steps)
+        for eta, value in zip(steps[1:], values, strict=True):
+            if value <= before - self.alpha * eta * decrease:
+                return float(eta)
+        return 0.0

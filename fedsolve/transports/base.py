@@ -1,0 +1,40 @@
+"""What a road to the clients must do: carry requests there and answers back, whoever is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from fedsolve.messages import Failure, Reply, Request
+from fedsolve.typing import Value
+
+Versions = dict[int, dict[str, Value]]
+
+
+class Transport(Protocol):
+    """Knows clients and wire, not algorithms."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The clients, in the order in which sums are taken."""
+        ...
+
+    def open(self, protocols: Mapping[str, Any]) -> None:
+        """Start the clients' runtimes with the protocols they will answer."""
+        ...
+
+    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> dict[str, Reply | Failure]:
+        """Each client's answer; one that did not answer in time is missing."""
+        ...
+
+    def memories(self) -> dict[str, Versions] | None:
+        """The clients' memories for a checkpoint in simulation; None where clients keep their own."""
+        ...
+
+    def restore(self, memories: Mapping[str, Versions], attempt: int) -> None:
+        """Give the clients the memories of a checkpoint."""
+        ...
+
+    def close(self) -> None:
+        """Release what was started. Safe to call twice."""
+        ...

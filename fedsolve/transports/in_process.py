@@ -1,0 +1,70 @@
+"""All clients in this process: nothing is encoded, nothing copied; sizes are still those of the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from fedsolve.client import Client
+from fedsolve.errors import DataError
+from fedsolve.messages import Failure, Reply, Request
+from fedsolve.runtime import Runtime
+from fedsolve.transports.base import Versions
+
+
+class InProcess:
+    """The default. `threads` sets how many BLAS may use; None leaves that as it is."""
+
+    def __init__(self, clients: Sequence[Client], threads: int | None = None) -> None:
+        self.clients = {client.name: client for client in checked_names(clients)}
+        self.threads = threads
+        self._runtimes: dict[str, Runtime] = {}
+        self._limits: Any = nullcontext()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.clients)
+
+    def open(self, protocols: Mapping[str, Any]) -> None:
+        self.close()
+        if self.threads is not None:
+            self._limits = threadpool_limits(self.threads)
+        self._runtimes = {name: Runtime(client, protocols) for name, client in self.clients.items()}
+
+    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> dict[str, Reply | Failure]:
+        # Stage by stage over all clients: see Runtime.begin.
+        asked = [(self._runtimes[name], self._runtimes[name].begin(request)) for name, request in requests.items()]
+        calls = max((len(request.arguments) for request in requests.values()), default=0)
+        for index in range(calls):
+            for runtime, work in asked:
+                runtime.call(work, index)
+        return {name: runtime.finish(work) for name, (runtime, work) in zip(requests, asked, strict=True)}
+
+    def memories(self) -> dict[str, Versions] | None:
+        return {name: dict(runtime.versions) for name, runtime in self._runtimes.items()}
+
+    def restore(self, memories: Mapping[str, Versions], attempt: int) -> None:
+        for name, runtime in self._runtimes.items():
+            runtime.versions, runtime.attempt = dict(memories[name]), attempt
+
+    def close(self) -> None:
+        if hasattr(self._limits, "restore_original_limits"):
+            self._limits.restore_original_limits()
+        self._limits = nullcontext()
+
+
+def checked_names(clients: Sequence[Client]) -> Sequence[Client]:
+    """Refuse an empty federation and two clients of one name."""
+    if not clients:
+        raise DataError("a federation needs at least one client, got none")
+    seen: set[str] = set()
+    for client in clients:
+        if not isinstance(client, Client):
+            raise DataError(f"expected Client objects, got {type(client).__name__}; fedsolve.data.partition makes them")
+        if client.name in seen:
+            raise DataError(f"two clients are named {client.name!r}; names must differ")
+        seen.add(client.name)
+    return clients

@@ -1,0 +1,18 @@
+"""The few types that every room shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    # Arrays follow the Array API (NumPy, torch, array-api-strict): no static type spans them yet.
+    Array: TypeAlias = Any
+else:
+
+    class Array:
+        """Stands for an array in the annotations of client steps; the wire checks replies against it."""
+
+
+# What may travel: None, bool, int, float, str, bytes, arrays, the structured arrays of `arrays.py`,
+# and tuples, lists, dicts and declared dataclasses of these.
+Value: TypeAlias = Any

@@ -1,0 +1,48 @@
+"""Algorithms × problems × transports. A new algorithm joins by one line in EXACT or APPROXIMATE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedsolve as fs
+from fedsolve.transports import InProcess, Processes
+from tests.problems import PROBLEMS, Problem
+
+# Exact algorithms claim the pooled solution, and are held to 1e-8 on every problem. With them, a bound on rounds.
+EXACT: dict[str, tuple[Callable[[Problem], Any], int]] = {
+    "Newton": (lambda problem: fs.Newton(problem.loss), 30),
+    "Scaffold": (lambda problem: fs.Scaffold(problem.loss, fs.GradientSteps(steps=5)), 1000),
+}
+# Those that do not claim it still must be the same by every road.
+ALL = EXACT | {
+    "FedAvg": (lambda problem: fs.FedAvg(problem.loss, fs.GradientSteps(steps=3, batch_size=4)), 10),
+    "DKRR": (lambda problem: fs.DKRR(problem.loss), 1),
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_algorithms_reach_the_pooled_solution(name: str, problem: Problem) -> None:
+    make, rounds = EXACT[name]
+    # ‖w − w*‖ ≤ ‖g‖/μ with μ ≥ 1e-3 for all of these: this gradient norm leaves 1e-9.
+    result = fs.run(make(problem), problem.clients(), rounds=rounds, tolerance=1e-12, measure=1 if rounds < 100 else 20)
+    assert result.converged, result.message
+    assert problem.distance(result.model.w) <= 1e-8
+
+
+SMALL = [PROBLEMS["logistic, penalised intercept | unbalanced"], PROBLEMS["squared, two outputs | sparse"]]
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("problem", SMALL, ids=lambda problem: problem.name)
+def test_transports_change_nothing(name: str, problem: Problem) -> None:
+    make, _ = ALL[name]
+    here = fs.run(make(problem), InProcess(problem.clients(), threads=1), rounds=6, seed=3)
+    there = fs.run(make(problem), Processes(problem.clients(), workers=2, threads=1), rounds=6, seed=3)
+    assert np.array_equal(here.model.w, there.model.w)
+    assert here.ledger == there.ledger
+    assert [row.value for row in here.history] == [row.value for row in there.history]

@@ -1,0 +1,89 @@
+"""`fedsolve predict`: what it writes is what the model says."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fedsolve as fs
+
+from .conftest import Command
+
+
+@pytest.fixture
+def trained(command: Command, run_file: Callable[..., Path]) -> fs.LinearModel:
+    assert command("run", run_file(), "--output", "out").status == 0
+    return fs.load_model("out/model.npz")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """The data as a table: features in another order, a column of names, the truth in words, and gaps."""
+    data = fs.data.load("breast_cancer")
+    assert data.feature_names is not None
+    order = np.arange(30)[::-1]
+    path = tmp_path / "new.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["patient", *(data.feature_names[j] for j in order), "diagnosis"])
+        for i, (x, y) in enumerate(zip(data.X[:50], data.y[:50], strict=True)):
+            cells = ["" if (i, j) == (3, 4) else repr(float(x[j])) for j in order]
+            writer.writerow([f"p{i}", *cells, ("malignant", "benign")[y]])
+    return path
+
+
+def _expected(model: fs.LinearModel) -> tuple[list[str], np.ndarray]:
+    X = fs.data.load("breast_cancer").X[:50].copy()
+    X[3, 4] = np.nan
+    return model.predict(X).tolist(), model.predict_proba(X)[:, 1]
+
+
+def test_predictions_are_the_models(command: Command, trained: fs.LinearModel, table: Path) -> None:
+    classes, probabilities = _expected(trained)
+    for model in ("out", "out/model.npz"):
+        result = command("predict", model, table, "--target", "diagnosis", "--json").json
+        assert result["predictions"] == classes
+        assert result["probabilities"] == probabilities.tolist()
+        assert result["score"] > 0.9
+
+
+def test_csv_out(command: Command, trained: fs.LinearModel, table: Path, tmp_path: Path) -> None:
+    classes, probabilities = _expected(trained)
+    outcome = command("predict", "out", table, "--output", "p.csv")
+    assert outcome.status == 0
+    assert "50 predictions" in outcome.out
+    with (tmp_path / "p.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["prediction"] for row in rows] == classes
+    assert [float(row["probability"]) for row in rows] == probabilities.tolist()
+    assert "--force" in command("predict", "out", table, "--output", "p.csv").sentence
+    assert command("predict", "out", table).out == (tmp_path / "p.csv").read_text()
+
+
+def test_a_model_by_itself_counts_columns(command: Command, trained: fs.LinearModel, tmp_path: Path) -> None:
+    trained.save(tmp_path / "alone.npz")  # without a summary beside it, only the order of the columns counts
+    X = fs.data.load("breast_cancer").X[:5]
+    np.savetxt(tmp_path / "plain.csv", X, delimiter=",", fmt="%.17g")
+    assert command("predict", "alone.npz", "plain.csv", "--json").json["predictions"] == trained.predict(X).tolist()
+    np.savetxt(tmp_path / "wide.csv", np.column_stack([X, X]), delimiter=",", fmt="%.17g")
+    outcome = command("predict", "alone.npz", "wide.csv")
+    assert outcome.status == 2
+    assert "the model takes 30" in outcome.sentence
+
+
+def test_a_data_set_by_name(command: Command, trained: fs.LinearModel) -> None:
+    assert command("predict", "out", "breast_cancer", "--json").json["score"] > 0.95
+
+
+def test_wrong_inputs(command: Command, trained: fs.LinearModel, table: Path) -> None:
+    assert "no model file" in command("predict", "absent.npz", table).sentence
+    assert "not a fedsolve model" in command("predict", table, table).sentence
+    assert "no such file" in command("predict", "out", "absent.csv").sentence
+    assert "no column 'x'" in command("predict", "out", table, "--target", "x").sentence
+    outcome = command("predict", "out", "absent.csv", "--json")
+    assert outcome.status == 2
+    assert outcome.json["status"] == "error"
