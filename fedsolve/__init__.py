@@ -4,15 +4,17 @@ __version__ = "0.1.0"
 
 from fedsolve import data, errors, transports
 from fedsolve.algorithms import DKRR, FedAvg, Newton, Scaffold
+from fedsolve.calls import Gather, Mean, PerClient, Sum
 from fedsolve.client import Client, client_step
-from fedsolve.federation import Federation, Gather, Mean, PerClient, Sum
+from fedsolve.federation import Federation
+from fedsolve.history import Run
 from fedsolve.learners import GradientSteps
 from fedsolve.links import Link
 from fedsolve.losses import Logistic, Squared
 from fedsolve.models import LinearModel, load_model
 from fedsolve.participation import Participation, Replay
 from fedsolve.rounds import Finished
-from fedsolve.run import Run, run
+from fedsolve.run import run
 from fedsolve.searches import Armijo
 from fedsolve.stopping import Stopping
 

@@ -22,6 +22,8 @@ import scipy.sparse as sp
 from fedsolve.errors import WrongType
 from fedsolve.typing import Array
 
+MAX_DENSE = 2**29  # entries of an array that a sparse message may stand for: 4 GiB of float64
+
 
 @lru_cache(maxsize=8)
 def _triangle(n: int) -> tuple[Array, Array]:
@@ -181,7 +183,10 @@ class TopK:
 
     @classmethod
     def from_wire(cls, shape: tuple[int, ...], indices: Array, values: Array) -> TopK:
-        return cls(shape, indices, values)
+        made = cls(shape, indices, values)
+        # A few bytes may not claim more than a dense message could hold: they would be allocated when it is summed.
+        _require(prod(shape) <= MAX_DENSE, f"TopK of {prod(shape)} entries, at most {MAX_DENSE} may be claimed")
+        return made
 
 
 class LowRank:

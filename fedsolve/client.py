@@ -67,6 +67,12 @@ class Client:
     """One party's data. `X` is a NumPy, CSR or Array API matrix; raw columns (an object array, or NaN for what is
     missing) are allowed until a preprocessing protocol has made numbers of them."""
 
+    # Slots, because thousands of clients are visited in turn and each visit finds the cache cold.
+    __slots__ = (
+        "X", "_cache", "_design", "_generator", "_transform", "counts", "is_numpy", "key", "link", "memory", "moment",
+        "n_samples", "name", "protocols", "raw", "room", "sample_weight", "weight", "xp", "y",
+    )  # fmt: skip
+
     def __init__(
         self, name: str, X: Array, y: Array, sample_weight: Array | None = None, *, link: Link | None = None
     ) -> None:
@@ -75,6 +81,7 @@ class Client:
         self.y = _checked_targets(name, y, self.X)
         self.sample_weight = _checked_weights(name, sample_weight, self.y)
         self.link = link or UNLIMITED
+        self.is_numpy = isinstance(self.y, np.ndarray)
         self.xp: Any = namespace(self.y)
         self.n_samples: int = self.X.shape[0]
         self.weight: float = (
@@ -101,26 +108,22 @@ class Client:
     @property
     def design(self) -> Design:
         """The inputs to learn from: as given, or as the run's preprocessing has made them."""
-        self._follow_transform()
-        if self._design is None:
-            if self._transform is None:
-                raise DataError(
-                    f"client {self.name!r} has text columns or missing values, which no loss can use: "
-                    "encode and impute them first, with run(…, preprocess=…)"
-                )
-            self._design = as_design(self._transform.apply(self.X))
-        return self._design
+        if self._design is None or self.memory.data.get("transform") is not self._transform:
+            self._renew_design()
+        return self._design  # type: ignore[return-value]
 
-    def _follow_transform(self) -> None:
-        transform = self.memory.data.get("transform")
-        if transform is not self._transform:  # other inputs: what was computed from the old ones is void
-            self._transform = transform
-            self._design = None if self.raw or transform is not None else as_design(self.X)
-            self._cache.clear()
-
-    @property
-    def is_numpy(self) -> bool:
-        return isinstance(self.y, np.ndarray)
+    def _renew_design(self) -> None:
+        self._transform = transform = self.memory.data.get("transform")
+        self._cache.clear()  # what was computed from other inputs is void
+        if transform is not None:
+            self._design = as_design(transform.apply(self.X))
+        elif self.raw:
+            raise DataError(
+                f"client {self.name!r} has text columns or missing values, which no loss can use: "
+                "encode and impute them first, with run(…, preprocess=…)"
+            )
+        else:
+            self._design = as_design(self.X)
 
     def localise(self, value: Value) -> Value:
         """An argument from the wire as this client's own kind of array."""
@@ -133,7 +136,8 @@ class Client:
     def subset(self, index: Array) -> Client:
         """Some of this client's samples, as a client of their own (a minibatch)."""
         part = Client.__new__(Client)
-        part.__dict__.update(self.__dict__)
+        for slot in Client.__slots__:
+            setattr(part, slot, getattr(self, slot))
         xp = namespace(self.y)
         where = index if xp is np else xp.asarray(index, device=api.device(self.y))
         part.y = self.y[index] if xp is np else xp.take(self.y, where, axis=0)
@@ -176,7 +180,9 @@ class Client:
         """Begin a call: nothing of an earlier one, or of an earlier try at this one, is left."""
         self.memory, self.moment = memory, moment
         self.counts, self._generator = {}, None
-        self._follow_transform()
+        if memory.data.get("transform") is not self._transform:
+            self._design = None  # found anew when it is asked for
+            self._cache.clear()
 
     @property
     def rng(self) -> np.random.Generator:

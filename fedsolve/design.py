@@ -53,6 +53,8 @@ class Design(Protocol):
 class DenseDesign:
     """A matrix in memory, NumPy or any Array API array."""
 
+    __slots__ = ("X", "xp")
+
     def __init__(self, X: Array) -> None:
         self.X = X
         self.xp: Any = namespace(X)

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fedsolve import __version__
-from fedsolve.aggregate import weighted_sum
+from fedsolve.calls import Call, Gather, Mean, PerClient, Sum, for_client
 from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError, QuorumNotReached, WrongType
 from fedsolve.ledger import ExchangeRecord, Ledger, add_counts
 from fedsolve.messages import Failure, Purpose, Reply, Request
 from fedsolve.participation import Participation
-from fedsolve.protocol import Signature, fingerprint, is_client_step, signature
+from fedsolve.protocol import fingerprint
 from fedsolve.runtime import ClientInfo
 from fedsolve.transports.base import Transport
 from fedsolve.typing import Array, Value
@@ -32,57 +32,6 @@ T = TypeVar("T")
 
 # The exchange number of set-up messages, apart from those a round counts.
 SETUP_EXCHANGE = 2**32 - 1
-
-
-class PerClient(Generic[T]):
-    """An argument that differs by client."""
-
-    def __init__(self, values: Mapping[str, T]) -> None:
-        self.values = dict(values)
-
-
-class Call:
-    """A client step to be called, its arguments, and what to do with the replies."""
-
-    def __init__(
-        self, step: Callable[..., Any], /, *, weights: Literal["samples", "uniform"] = "samples", **arguments: Any
-    ) -> None:
-        function = getattr(step, "__func__", None)
-        if function is None or not is_client_step(function):
-            raise ConfigError(f"{step!r} is not a client step: mark the method with @client_step and call it by self")
-        if weights not in ("samples", "uniform"):
-            raise ConfigError(f"weights are 'samples' or 'uniform', got {weights!r}")
-        self.protocol = step.__self__  # type: ignore[attr-defined]
-        self.name: str = function.__name__
-        self.signature: Signature = signature(function)
-        self.weights = weights
-        self.arguments = arguments
-
-    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
-        raise NotImplementedError("use Mean, Sum or Gather")
-
-
-class Mean(Call):
-    """The weighted average of the replies."""
-
-    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
-        used = [1.0] * len(replies) if self.weights == "uniform" else [weights[name] for name in clients]
-        total = sum(used)
-        return weighted_sum(replies, [weight / total for weight in used])
-
-
-class Sum(Call):
-    """The sum of the replies."""
-
-    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
-        return weighted_sum(replies, None)
-
-
-class Gather(Call):
-    """Each reply by itself, by client."""
-
-    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
-        return dict(zip(clients, replies, strict=True))
 
 
 @dataclass(frozen=True)
@@ -291,8 +240,8 @@ class Federation:
         asked = self.clients if setup else self.participation.asked(self.round, exchange, self._present)
         self._number += 1
         requests = self._requests(calls, purposes, asked, exchange)
-        replies = self._deliver(requests, exchange, not setup and self.participation.simulates_losses)
-        self._record(calls, purposes, requests, replies, exchange)
+        replies, tries = self._deliver(requests, exchange, not setup and self.participation.simulates_losses)
+        self._record(calls, purposes, requests, replies, tries, exchange)
         self._used.update(dict.fromkeys(replies, self._number))
         if not setup:
             self._exchange += 1
@@ -328,7 +277,7 @@ class Federation:
             request = made.get((used, keep))
             if request is None or individual:
                 head = Preamble(REQUEST, self._attempt, self.round, exchange, self._number, used, keep, self.seed)
-                arguments = tuple(Part(_for_client(call.arguments, name)) for call in calls) if individual else shared
+                arguments = tuple(Part(for_client(call.arguments, name)) for call in calls) if individual else shared
                 request = made[used, keep] = Request(head, routes, arguments)
             requests[name] = request
         return requests
@@ -359,11 +308,14 @@ class Federation:
             )
         return found
 
-    def _deliver(self, requests: dict[str, Request], exchange: int, simulate: bool) -> dict[str, Reply]:
-        """Send, wait, ask again those who did not answer, and hold the quorum."""
+    def _deliver(
+        self, requests: dict[str, Request], exchange: int, simulate: bool
+    ) -> tuple[dict[str, Reply], list[int]]:
+        """Send, wait, ask again those who did not answer, and hold the quorum: the replies, and how often each was
+        asked."""
         policy = self.participation
         arrived: dict[str, Reply] = {}
-        missing = requests
+        missing, tries = requests, dict.fromkeys(requests, 1)
         for attempt in range(1 + policy.retries):
             answers = self.transport.deliver(missing, policy.deadline)
             for name, answer in answers.items():
@@ -378,10 +330,14 @@ class Federation:
             if len(arrived) == len(requests):
                 break
             missing = {name: request for name, request in requests.items() if name not in arrived}
+            if attempt < policy.retries:
+                tries.update({name: tries[name] + 1 for name in missing})
         if not arrived or policy.quorum > 0:
             self._hold_quorum(arrived, len(requests))
         # In the order of the clients, however they came in: sums are taken in that order.
-        return arrived if list(arrived) == list(requests) else {n: arrived[n] for n in requests if n in arrived}
+        if list(arrived) != list(requests):
+            arrived = {name: arrived[name] for name in requests if name in arrived}
+        return arrived, list(tries.values())
 
     def _raise_first(self, answers: Mapping[str, Reply | Failure]) -> None:
         """Raise what went wrong at the first client it went wrong at, in the order of the clients."""
@@ -405,6 +361,7 @@ class Federation:
         purposes: Sequence[Purpose],
         requests: Mapping[str, Request],
         replies: Mapping[str, Reply],
+        tries: list[int],
         exchange: int,
     ) -> None:
         rows = 1 + len(calls)
@@ -430,6 +387,7 @@ class Federation:
                 table_down[rows:],
                 table_up[rows:],
                 counts,
+                np.array(tries),
                 np.array([reply.seconds for reply in replies.values()]),
             )
         )
@@ -451,7 +409,3 @@ def _down_table(requests: Mapping[str, Request], rows: int) -> Array:
 
 def _purposes(purpose: Purpose, calls: Sequence[Call]) -> tuple[Purpose, ...]:
     return (purpose,) * len(calls)
-
-
-def _for_client(arguments: Mapping[str, Any], client: str) -> dict[str, Value]:
-    return {name: value.values[client] if isinstance(value, PerClient) else value for name, value in arguments.items()}

@@ -13,7 +13,6 @@ from fedsolve.errors import WireError
 from fedsolve.typing import Value
 from fedsolve.wire import FILE, Part, Preamble
 
-
 # Asking for it means setting it, which is safe only before there are threads.
 _UMASK = os.umask(0)
 os.umask(_UMASK)

@@ -1,6 +1,7 @@
 """What was sent and computed: per exchange, client, call and direction.
 
-Bytes are the lengths of the encoded messages. The parts of a message are kept apart: one per call, and the envelope
+Bytes are the lengths of the encoded messages, as the server sent and received them: a request sent again counts again,
+a reply that never arrived does not count. The parts of a message are kept apart: one per call, and the envelope
 (preamble, names of the calls, seconds and counts). What was asked only to measure or to set up a run has a purpose of
 its own and does not mix with what the algorithm sent.
 """
@@ -35,6 +36,7 @@ class ExchangeRecord:
     scalars_down: Array
     scalars_up: Array
     counts: tuple[dict[str, int], ...]  # per call, summed over clients
+    tries: Array  # how often each client that was asked was sent the request
     seconds: Array  # at each client that answered; not part of equality, no two runs take the same time
 
     def __eq__(self, other: object) -> bool:
@@ -46,8 +48,8 @@ class ExchangeRecord:
     __hash__ = None  # type: ignore[assignment]
 
     def spread(self, down: Array) -> Array:
-        """A table of what went down, with a column for every client."""
-        return np.broadcast_to(down, (down.shape[0], len(self.asked)))
+        """A table of what went down, with a column for every client; what was sent again counts again."""
+        return np.broadcast_to(down, (down.shape[0], len(self.asked))) * self.tries
 
 
 class Entry(NamedTuple):

@@ -105,7 +105,11 @@ def decode_answer(data: bytes, types: Iterable[type[Any]]) -> Reply | Failure:
     envelope, *results = values
     if not _is_envelope(envelope, len(results)):
         raise errors.WrongType("a reply came whose envelope does not fit its results")
-    return Reply(preamble, envelope[0], envelope[1], [Part(value) for value in results])
+    reply = Reply(preamble, envelope[0], envelope[1], [Part(value) for value in results])
+    if reply.overhead + sum(part.size for part in reply.results) != len(data):
+        # The ledger writes down sizes of values; bytes that say the same at another length would cheat it.
+        raise errors.WireError("a reply came that is not encoded as this library encodes it")
+    return reply
 
 
 def _is_envelope(value: Value, results: int) -> bool:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
 from fedsolve.errors import ConfigError
-from fedsolve.schema import Check, checker, dataclasses_in
+from fedsolve.schema import Check, by_name, checker, dataclasses_in
 
 Step = TypeVar("Step", bound=Callable[..., Any])
 
@@ -76,9 +76,11 @@ def collect(name: str, protocol: Any) -> Iterator[tuple[str, Any]]:
 
 def types_of(protocols: Mapping[str, Any]) -> frozenset[type[Any]]:
     """Every dataclass that may travel between the two sides of these protocols."""
-    return frozenset(
+    found = {
         one for protocol in protocols.values() for step in steps(protocol).values() for one in signature(step).types
-    )
+    }
+    by_name(found)
+    return frozenset(found)
 
 
 def fingerprint(protocol: Any) -> str:

@@ -10,10 +10,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from fedsolve.calls import Mean
 from fedsolve.checkpoint import Checkpoint, Progress
 from fedsolve.client import Client
 from fedsolve.errors import ConfigError, QuorumNotReached
-from fedsolve.federation import Federation, Mean
+from fedsolve.federation import Federation
+from fedsolve.history import Row, Run
 from fedsolve.ledger import Ledger, Total
 from fedsolve.linalg import norm
 from fedsolve.measure import Certificate, Measure, Measurement, certificate
@@ -23,54 +25,6 @@ from fedsolve.rounds import Algorithm, Finished
 from fedsolve.stopping import FINISHED, QUORUM, Stopping, Verdict
 from fedsolve.transports import InProcess, Processes, Transport
 from fedsolve.typing import Array, Value
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a run's history: the model after `round` rounds, and all that was sent until then.
-
-    Bytes and scalars are the algorithm's, cumulative; what measuring took is kept apart.
-    """
-
-    round: int
-    value: float | None = None
-    gradient_norm: float | None = None
-    gap: float | None = None
-    gap_is_bound: bool = False
-    change: float | None = None
-    seconds: float = 0.0
-    exchanges: int = 0
-    scalars_up: int = 0
-    scalars_down: int = 0
-    bytes_up: int = 0
-    bytes_down: int = 0
-    measure_bytes_up: int = 0
-    measure_bytes_down: int = 0
-    cohort: int = 0
-    share: float = 1.0
-
-
-@dataclass(frozen=True)
-class Run:
-    """A finished run."""
-
-    algorithm: Any
-    model: Any
-    state: Any
-    status: str
-    message: str
-    history: list[Row]
-    ledger: Ledger
-    certificate: Certificate | None
-    seed: int
-
-    @property
-    def rounds(self) -> int:
-        return self.history[-1].round if self.history else 0
-
-    @property
-    def converged(self) -> bool:
-        return self.status == "converged"
 
 
 def run(

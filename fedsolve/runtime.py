@@ -78,19 +78,38 @@ class MemoryStore:
         return saved  # type: ignore[no-any-return]
 
 
+class Served:
+    """The steps that clients started with some protocols answer: one table for all clients of a process."""
+
+    def __init__(self, protocols: Mapping[str, Any]) -> None:
+        self.protocols = dict(protocols)
+        everything = {**protocols, "session": Session()}
+        self.steps = {
+            (name, step): (protocol, function, signature(function))
+            for name, protocol in everything.items()
+            for step, function in steps(protocol).items()
+        }
+        self.types = types_of(everything)
+
+
 class Runtime:
     """Answers requests for one client with the protocols it was started with."""
 
-    def __init__(self, client: Client, protocols: Mapping[str, Any], store: MemoryStore | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        protocols: Mapping[str, Any] | Served,
+        store: MemoryStore | None = None,
+        *,
+        remember: bool = True,
+    ) -> None:
         self.client = client
-        self.protocols = {**protocols, "session": Session()}
-        client.protocols = dict(protocols)
-        self.steps = {
-            (name, step): (protocol, function, signature(function))
-            for name, protocol in self.protocols.items()
-            for step, function in steps(protocol).items()
-        }
-        self.types = types_of(self.protocols)
+        # Whether to keep the last reply for the case that it is asked for again. Without, it is computed again, to the
+        # same bits: in one process, where that is rare, holding every client's reply costs more.
+        self.remember = remember
+        self.serves = protocols if isinstance(protocols, Served) else Served(protocols)
+        client.protocols = self.serves.protocols
+        self.steps, self.types = self.serves.steps, self.serves.types
         self.store = store
         self.attempt, self.versions = store.read(self.types) if store else (0, {0: {}})
         self._last: tuple[int, int] | None = None
@@ -99,10 +118,36 @@ class Runtime:
 
     def answer(self, request: Request) -> Reply | Failure:
         """Run the calls of a request, or say why not."""
-        work = self.begin(request)
-        for index in range(len(request.arguments)):
-            self.call(work, index)
-        return self.finish(work)
+        head = request.preamble
+        if self._last_reply is not None and (head.attempt, head.number) == self._last:
+            return self._last_reply  # asked twice: the same answer, computed once
+        where = "session"
+        try:
+            memory = Memory(self._version(head))
+            allowance = None if self.client.link is UNLIMITED else self._allowance(head)
+            results: list[Part] = []
+            counts: list[Counts] = []
+            sent, started = 0, time.perf_counter()
+            for index, (protocol, step, purpose) in enumerate(request.routes.value):
+                where = f"{protocol}.{step}"
+                self.client.enter(memory, (head.seed, head.round, head.exchange, index))
+                self.client.room = (
+                    None if allowance is None else allowance - sent - wire.PREAMBLE_SIZE - ENVELOPE_RESERVE
+                )
+                part = self._call((protocol, step), request.arguments[index])
+                if purpose == "algorithm":
+                    sent += part.size
+                results.append(part)
+                counts.append(self.client.counts)
+            reply = Reply(head, time.perf_counter() - started, counts, results)
+            if allowance is not None and sent:
+                self._charge(head, allowance, sent + reply.overhead)
+        except Exception as error:  # reported, not hidden: the server raises it with the client's name
+            return _failure(head, where, error)
+        self._commit(head, memory)
+        if self.remember:
+            self._last, self._last_reply = (head.attempt, head.number), reply
+        return reply
 
     def answer_bytes(self, data: bytes) -> bytes:
         """The same, encoded."""
@@ -112,72 +157,21 @@ class Runtime:
             return Failure(Preamble(FAILURE), type(error).__name__, "decode", str(error)).encode()
         return self.answer(request).encode()
 
-    # An answer has three stages, so that a transport may run one stage for all its clients before the next: the
-    # bookkeeping then stays in the processor's cache, which a client's data would push out.
-
-    def begin(self, request: Request) -> Work:
-        """Find the memory to build on."""
-        work = Work(request)
-        head = request.preamble
-        if self._last_reply is not None and (head.attempt, head.number) == self._last:
-            work.outcome = self._last_reply  # asked twice: the same answer, computed once
-            return work
-        try:
-            work.memory = Memory(self._version(head))
-            if self.client.link is not UNLIMITED:
-                work.allowance = self._allowance(head)
-        except FedsolveError as error:
-            work.outcome = _failure(head, "session", error)
-        return work
-
-    def call(self, work: Work, index: int) -> None:
+    def _call(self, route: tuple[str, str], arguments: Part) -> Part:
         """Run one step."""
-        if work.outcome is not None:
-            return
-        request, client = work.request, self.client
-        head, (protocol_name, step_name, purpose) = request.preamble, request.routes.value[index]
-        arguments = request.arguments[index]
-        client.enter(work.memory, (head.seed, head.round, head.exchange, index))
-        client.room = None
-        if work.allowance is not None:
-            client.room = work.allowance - work.sent - wire.PREAMBLE_SIZE - ENVELOPE_RESERVE
-        started = time.perf_counter()
-        try:
-            found = self.steps.get((protocol_name, step_name))
-            if found is None:
-                known = ", ".join(f"{protocol}.{step}" for protocol, step in self.steps)
-                raise ProtocolMismatch(f"no such step here; this client answers {known}")
-            protocol, function, contract = found
-            if arguments.checked is not contract:
-                check_arguments(f"{protocol_name}.{step_name}", contract.arguments, arguments.value)
-                arguments.checked = contract
-            if client.is_numpy:
-                result = function(protocol, client, **arguments.value)
-            else:
-                own = {name: client.localise(value) for name, value in arguments.value.items()}
-                result = client.globalise(function(protocol, client, **own))
-            work.results.append(result)
-            if work.allowance is not None and purpose == "algorithm":
-                work.sent += Part(result).size
-        except Exception as error:  # reported, not hidden: the server raises it with the client's name
-            work.outcome = _failure(head, f"{protocol_name}.{step_name}", error)
-        work.counts.append(client.counts)
-        work.seconds += time.perf_counter() - started
-
-    def finish(self, work: Work) -> Reply | Failure:
-        """Outline the reply, hold the link's limit, and keep the memory."""
-        if work.outcome is not None:
-            return work.outcome
-        head = work.request.preamble
-        try:
-            reply = Reply(head, work.seconds, work.counts, [Part(result) for result in work.results])
-            if work.allowance is not None and any(route[2] == "algorithm" for route in work.request.routes.value):
-                self._charge(head, work.allowance, work.sent + reply.overhead)
-        except FedsolveError as error:
-            return _failure(head, ", ".join(".".join(route[:2]) for route in work.request.routes.value), error)
-        self._commit(head, work.memory)
-        self._last, self._last_reply = (head.attempt, head.number), reply
-        return reply
+        found = self.steps.get(route)
+        if found is None:
+            known = ", ".join(f"{protocol}.{step}" for protocol, step in self.steps)
+            raise ProtocolMismatch(f"no such step here; this client answers {known}")
+        protocol, function, contract = found
+        if arguments.checked is not contract:
+            check_arguments(".".join(route), contract.arguments, arguments.value)
+            arguments.checked = contract
+        client = self.client
+        if client.is_numpy:
+            return Part(function(protocol, client, **arguments.value))
+        own = {name: client.localise(value) for name, value in arguments.value.items()}
+        return Part(client.globalise(function(protocol, client, **own)))
 
     # ── memory ──
 
@@ -221,22 +215,6 @@ class Runtime:
 
     def _sent_in(self, round: int) -> int:
         return self._sent[1] if self._sent[0] == round else 0
-
-
-class Work:
-    """A request on its way through the stages."""
-
-    __slots__ = ("allowance", "counts", "memory", "outcome", "request", "results", "seconds", "sent")
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.memory = Memory({})
-        self.results: list[Value] = []
-        self.counts: list[Counts] = []
-        self.seconds = 0.0
-        self.sent = 0
-        self.allowance: int | None = None
-        self.outcome: Reply | Failure | None = None
 
 
 def _failure(head: Preamble, where: str, error: Exception) -> Failure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 import scipy.sparse as sp
 
+from fedsolve.errors import ConfigError
 from fedsolve.typing import Array
 
 Check = Callable[[Any], bool]
@@ -86,11 +87,22 @@ def _tuple_checker(arguments: tuple[Any, ...]) -> Check:
     )
 
 
-def dataclasses_in(hint: Any) -> Iterator[type[Any]]:
-    """Every dataclass that a value of this annotation may contain."""
-    if isinstance(hint, type) and is_dataclass(hint):
+def dataclasses_in(hint: Any, seen: set[Any] | None = None) -> Iterator[type[Any]]:
+    """Every dataclass that a value of this annotation may contain; one may contain itself, as trees do."""
+    seen = set() if seen is None else seen
+    if isinstance(hint, type) and is_dataclass(hint) and hint not in seen:
+        seen.add(hint)
         yield hint
         for inner in field_hints(hint).values():
-            yield from dataclasses_in(inner)
+            yield from dataclasses_in(inner, seen)
     for argument in get_args(hint):
-        yield from dataclasses_in(argument)
+        yield from dataclasses_in(argument, seen)
+
+
+def by_name(kinds: Iterable[type[Any]]) -> dict[str, type[Any]]:
+    """Dataclasses by the name they travel under, which must be theirs alone."""
+    named: dict[str, type[Any]] = {}
+    for kind in kinds:
+        if named.setdefault(type_name(kind), kind) is not kind:
+            raise ConfigError(f"two dataclasses travel under the name {type_name(kind)!r}: rename one of them")
+    return named

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fedsolve.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fedsolve.run import Row
+    from fedsolve.history import Row
 
 CONVERGED, FINISHED, DIVERGED, QUORUM = "converged", "finished", "diverged", "no quorum"
 # The value, grown by this much over the first one measured, means that the iterates run away.

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 from fedsolve.arrays import STRUCTURED, Symmetric
 from fedsolve.errors import FedsolveError, TooLarge, Truncated, WireError, WrongType, WrongVersion
-from fedsolve.schema import checker, field_hints, type_name
+from fedsolve.schema import by_name, checker, field_hints, type_name
 from fedsolve.typing import Array, Value
 
 VERSION = 1
@@ -287,7 +287,7 @@ def decode(
         raise Truncated(f"a message that declares {total} bytes came with {len(data)}")
     if total < len(data):
         raise TooLarge(f"a message that declares {total} bytes came with {len(data)}")
-    known = {**_STRUCTURED_NAMES, **{type_name(one): one for one in types}}
+    known = {**_STRUCTURED_NAMES, **by_name(types)}
     values: list[Value] = []
     sizes: list[int] = []
     position = PREAMBLE_SIZE

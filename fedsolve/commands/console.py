@@ -10,9 +10,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from fedsolve.history import Row
 from fedsolve.report.plain import to_json
 from fedsolve.report.tables import number, size
-from fedsolve.run import Row
 
 OnRound = Callable[[Row], None]
 

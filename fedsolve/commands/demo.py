@@ -22,10 +22,10 @@ from fedsolve.commands.console import Interrupted, emit, progress_bar
 from fedsolve.commands.problem import score
 from fedsolve.commands.runs import failed_row
 from fedsolve.errors import ConfigError, FedsolveError
+from fedsolve.history import Row
 from fedsolve.losses import Logistic
 from fedsolve.report import RunFolder, summarise, tables
 from fedsolve.report.figures import convergence
-from fedsolve.run import Row
 from fedsolve.run import run as run_algorithm
 from fedsolve.typing import Array
 

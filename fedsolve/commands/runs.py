@@ -16,9 +16,9 @@ from fedsolve.commands import problem as problems
 from fedsolve.commands.console import Interrupted, OnRound, emit, progress_bar
 from fedsolve.commands.problem import Problem
 from fedsolve.errors import ConfigError, FedsolveError
+from fedsolve.history import Row, Run
 from fedsolve.report import RunFolder, summarise, tables
 from fedsolve.report.figures import convergence
-from fedsolve.run import Row, Run
 from fedsolve.run import run as run_algorithm
 
 SAVES = 10  # in a run, where the file does not say how often: at most a tenth of the work is lost

@@ -27,11 +27,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from fedsolve.calls import PerClient
 from fedsolve.client import Client, client_step
 from fedsolve.data.columns import Categorical, Column, Numeric, Schema
 from fedsolve.data.transform import Transform, check_sparse
 from fedsolve.errors import ConfigError, DataError, QuorumNotReached, WrongType
-from fedsolve.federation import Federation, PerClient
+from fedsolve.federation import Federation
 from fedsolve.linalg import to_numpy
 from fedsolve.typing import Array
 

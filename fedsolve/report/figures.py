@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fedsolve.history import Row
 from fedsolve.report.tables import size
-from fedsolve.run import Row
 
 # Okabe and Ito's colours, told apart by people who see colours differently; then the same with other dashes.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

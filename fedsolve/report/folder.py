@@ -25,9 +25,9 @@ from typing import Any
 
 from fedsolve.errors import ConfigError
 from fedsolve.files import write_atomically
+from fedsolve.history import Row, Run
 from fedsolve.ledger import Entry, Ledger
 from fedsolve.report.plain import to_json
-from fedsolve.run import Row, Run
 
 CONFIG, HISTORY, LEDGER, MODEL = "config.toml", "history.jsonl", "ledger.csv", "model.npz"
 SUMMARY, FIGURE, CHECKPOINT = "summary.json", "convergence.png", "checkpoint.bin"

@@ -7,8 +7,8 @@ from typing import Any
 
 from fedsolve import __version__
 from fedsolve.client import Client
+from fedsolve.history import Row, Run
 from fedsolve.protocol import describe
-from fedsolve.run import Row, Run
 
 
 def summarise(run: Run, label: str, clients: Sequence[Client] = ()) -> dict[str, Any]:

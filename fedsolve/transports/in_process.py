@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from fedsolve.client import Client
 from fedsolve.errors import DataError
 from fedsolve.messages import Failure, Reply, Request
-from fedsolve.runtime import Runtime
+from fedsolve.runtime import Runtime, Served
 from fedsolve.transports.base import Versions
 
 
@@ -23,6 +23,7 @@ class InProcess:
         self.threads = threads
         self._runtimes: dict[str, Runtime] = {}
         self._limits: Any = nullcontext()
+        self._backwards = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -32,16 +33,15 @@ class InProcess:
         self.close()
         if self.threads is not None:
             self._limits = threadpool_limits(self.threads)
-        self._runtimes = {name: Runtime(client, protocols) for name, client in self.clients.items()}
+        served = Served(protocols)
+        self._runtimes = {name: Runtime(client, served, remember=False) for name, client in self.clients.items()}
 
     def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> dict[str, Reply | Failure]:
-        # Stage by stage over all clients: see Runtime.begin.
-        asked = [(self._runtimes[name], self._runtimes[name].begin(request)) for name, request in requests.items()]
-        calls = max((len(request.arguments) for request in requests.values()), default=0)
-        for index in range(calls):
-            for runtime, work in asked:
-                runtime.call(work, index)
-        return {name: runtime.finish(work) for name, (runtime, work) in zip(requests, asked, strict=True)}
+        # Forwards and backwards by turns: the data visited last is still in the processor's cache, and comes first.
+        self._backwards = not self._backwards
+        order = list(requests)[::-1] if self._backwards else list(requests)
+        answers = {name: self._runtimes[name].answer(requests[name]) for name in order}
+        return {name: answers[name] for name in requests}
 
     def memories(self) -> dict[str, Versions] | None:
         return {name: dict(runtime.versions) for name, runtime in self._runtimes.items()}

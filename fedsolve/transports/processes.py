@@ -22,8 +22,7 @@ from fedsolve import wire
 from fedsolve.client import Client
 from fedsolve.errors import ConfigError, TransportError
 from fedsolve.messages import Failure, Reply, Request, decode_answer
-from fedsolve.protocol import types_of
-from fedsolve.runtime import Runtime, Session
+from fedsolve.runtime import Runtime, Served
 from fedsolve.transports.base import Versions
 from fedsolve.transports.in_process import checked_names
 from fedsolve.wire import FILE, Part, Preamble
@@ -66,7 +65,7 @@ class Processes:
 
     def open(self, protocols: Mapping[str, Any]) -> None:
         self.close()
-        self._types = types_of({**protocols, "session": Session()})
+        self._types = Served(protocols).types
         context: Any = multiprocessing.get_context(self.start)
         names = self.names
         for index in range(self.count):
@@ -177,7 +176,8 @@ def _serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes our pipe
     for other in ours:
         other.close()
-    runtimes = {client.name: Runtime(client, protocols) for client in clients}
+    served = Served(protocols)
+    runtimes = {client.name: Runtime(client, served) for client in clients}
     with threadpool_limits(threads):
         while True:
             try:

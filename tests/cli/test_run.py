@@ -12,8 +12,8 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.commands import runs
+from fedsolve.history import Row
 from fedsolve.report.folder import OURS
-from fedsolve.run import Row
 
 from .conftest import Command
 

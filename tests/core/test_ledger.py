@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fedsolve.federation import Gather, Mean, PerClient, Sum
+import fedsolve as fs
+from fedsolve.calls import Gather, Mean, PerClient, Sum
 from fedsolve.ledger import ENVELOPE, Total
 from tests.core.federations import MEASURE, STEPS, TRANSPORTS, Recorder, clients, join
 
@@ -231,3 +232,17 @@ def test_a_call_that_carries_nothing_costs_only_its_names(recorded):
     record = fed.ledger.records[-1]
     assert record.scalars_down.sum() == record.scalars_up.sum() == 0
     assert (record.spread(record.bytes_down) > 0).all()
+
+
+def test_what_is_sent_again_counts_again():
+    """Every request that left the server and every reply that reached it, by a hand count of encoded lengths."""
+    parties = [fs.Client(f"client-{j}", np.eye(3) + j, np.arange(3.0)) for j in range(4)]
+    algorithm = fs.FedAvg(fs.Squared(l2=1.0), fs.GradientSteps(1, step_size=0.1))
+    policy = fs.Participation(dropout=0.5, retries=50)
+    lossy = fs.run(algorithm, parties, rounds=5, participation=policy, measure=0)
+    calm = fs.run(algorithm, parties, rounds=5, measure=0)
+    tries = sum(int(record.tries.sum()) for record in lossy.ledger.records if record.purposes == ("algorithm",))
+    assert tries > 5 * 4 * 1.5
+    one = calm.ledger.total("algorithm").bytes_down // (5 * 4)
+    assert lossy.ledger.total("algorithm").bytes_down == one * tries
+    assert lossy.ledger.total("algorithm").bytes_up == calm.ledger.total("algorithm").bytes_up

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedsolve.errors import ConfigError, LinkExceeded
-from fedsolve.federation import Gather, Mean
+from fedsolve.calls import Gather, Mean
 from fedsolve.links import Link
 from tests.core.federations import MEASURE, STEPS, TRANSPORTS, Recorder, clients, join
 

@@ -1,0 +1,57 @@
+"""What a run leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fedsolve.ledger import Ledger
+from fedsolve.measure import Certificate
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a run's history: the model after `round` rounds, and all that was sent until then.
+
+    Bytes and scalars are the algorithm's, cumulative; what measuring took is kept apart.
+    """
+
+    round: int
+    value: float | None = None
+    gradient_norm: float | None = None
+    gap: float | None = None
+    gap_is_bound: bool = False
+    change: float | None = None
+    seconds: float = 0.0
+    exchanges: int = 0
+    scalars_up: int = 0
+    scalars_down: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    measure_bytes_up: int = 0
+    measure_bytes_down: int = 0
+    cohort: int = 0
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    algorithm: Any
+    model: Any
+    state: Any
+    status: str
+    message: str
+    history: list[Row]
+    ledger: Ledger
+    certificate: Certificate | None
+    seed: int
+
+    @property
+    def rounds(self) -> int:
+        return self.history[-1].round if self.history else 0
+
+    @property
+    def converged(self) -> bool:
+        return self.status == "converged"
