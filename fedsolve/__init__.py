@@ -3,14 +3,14 @@
 __version__ = "0.1.0"
 
 from fedsolve import data, errors, transports
-from fedsolve.algorithms import DKRR, FedAvg, Newton, Scaffold
+from fedsolve.algorithms import DKRR, FedAvg, FedNewton, FedNewtonCG, FedProx, Newton, Scaffold
 from fedsolve.calls import Gather, Mean, PerClient, Sum
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
 from fedsolve.history import Run
 from fedsolve.learners import GradientSteps
 from fedsolve.links import Link
-from fedsolve.losses import Logistic, Squared
+from fedsolve.losses import Logistic, Poisson, Softmax, Squared
 from fedsolve.models import LinearModel, load_model
 from fedsolve.participation import Participation, Replay
 from fedsolve.rounds import Finished
@@ -23,6 +23,9 @@ __all__ = [
     "Armijo",
     "Client",
     "FedAvg",
+    "FedNewton",
+    "FedNewtonCG",
+    "FedProx",
     "Federation",
     "Finished",
     "Gather",
@@ -34,9 +37,11 @@ __all__ = [
     "Newton",
     "Participation",
     "PerClient",
+    "Poisson",
     "Replay",
     "Run",
     "Scaffold",
+    "Softmax",
     "Squared",
     "Stopping",
     "Sum",

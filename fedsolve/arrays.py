@@ -50,12 +50,14 @@ class Symmetric:
     """A symmetric matrix that travels as its upper triangle, row by row.
 
     It is held in whichever form it was made in, because packing costs more than adding: in one process
-    full matrices are summed as they are, while their size on the wire is that of the triangle.
+    full matrices are summed as they are, while their size on the wire is that of the triangle. The triangle is the
+    matrix: `exact` says that the lower one is known to equal it to the bit, else it is mirrored when asked for.
     """
 
-    __slots__ = ("_full", "_packed", "n")
+    __slots__ = ("_exact", "_full", "_packed", "n")
 
-    def __init__(self, full: Array) -> None:
+    def __init__(self, full: Array, exact: bool = False) -> None:
+        self._exact = exact
         _require(full.ndim == 2 and full.shape[0] == full.shape[1], f"Symmetric is a square matrix, got {full.shape}")
         self.n: int = full.shape[0]
         self._full: Array | None = full
@@ -69,14 +71,16 @@ class Symmetric:
             f"a packed symmetric matrix of order {n} has {n}·({n}+1)/2 entries, got shape {packed.shape}",
         )
         made = cls.__new__(cls)
-        made.n, made._full, made._packed = n, None, packed
+        made.n, made._full, made._packed, made._exact = n, None, packed, True
         return made
 
     def full(self) -> Array:
         """The whole matrix."""
-        if self._full is None:
-            assert self._packed is not None
-            self._full = np.take(self._packed, _triangle(self.n)[1])
+        if self._full is None or (not self._exact and isinstance(self._full, np.ndarray)):
+            frozen = self._full is not None and not self._full.flags.writeable
+            self._full = np.take(self.packed(), _triangle(self.n)[1])
+            self._full.flags.writeable = not frozen
+            self._exact = True
         return self._full
 
     def packed(self) -> Array:
@@ -90,7 +94,7 @@ class Symmetric:
         """Apply an entrywise function in the form that all have without packing or unpacking."""
         family = (self, *others)
         if all(one._full is not None for one in family):
-            return Symmetric(function(*(one._full for one in family)))
+            return Symmetric(function(*(one._full for one in family)), all(one._exact for one in family))
         return Symmetric.from_packed(self.n, function(*(one.packed() for one in family)))
 
     def add_diagonal(self, diagonal: Array) -> Symmetric:
@@ -214,7 +218,9 @@ class LowRank:
     @classmethod
     def from_wire(cls, vectors: Array, values: Array) -> LowRank:
         _require(not sp.issparse(vectors), "LowRank of sparse vectors")
-        return cls(vectors, values)
+        made = cls(vectors, values)
+        _require(vectors.shape[0] ** 2 <= MAX_DENSE, f"LowRank of order {vectors.shape[0]} claims too large a matrix")
+        return made
 
 
 class Quantised:

@@ -24,11 +24,19 @@ class Call:
     """A client step to be called, its arguments, and what to do with the replies."""
 
     def __init__(
-        self, step: Callable[..., Any], /, *, weights: Literal["samples", "uniform"] = "samples", **arguments: Any
+        self,
+        step: Callable[..., Any],
+        /,
+        *unnamed: Any,
+        weights: Literal["samples", "uniform"] = "samples",
+        **arguments: Any,
     ) -> None:
         function = getattr(step, "__func__", None)
         if function is None or not is_client_step(function):
             raise ConfigError(f"{step!r} is not a client step: mark the method with @client_step and call it by self")
+        if unnamed:
+            names = ", ".join(signature(function).arguments)
+            raise ConfigError(f"the arguments of {function.__name__} are given by name: {names or 'it has none'}")
         if weights not in ("samples", "uniform"):
             raise ConfigError(f"weights are 'samples' or 'uniform', got {weights!r}")
         self.protocol = step.__self__  # type: ignore[attr-defined]
@@ -66,4 +74,11 @@ class Gather(Call):
 
 def for_client(arguments: Mapping[str, Any], client: str) -> dict[str, Value]:
     """The arguments one client gets."""
-    return {name: value.values[client] if isinstance(value, PerClient) else value for name, value in arguments.items()}
+    given: dict[str, Value] = {}
+    for name, value in arguments.items():
+        if isinstance(value, PerClient):
+            if client not in value.values:
+                raise ConfigError(f"the argument {name!r} differs by client, and there is none for {client!r}")
+            value = value.values[client]
+        given[name] = value
+    return given

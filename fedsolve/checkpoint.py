@@ -29,6 +29,7 @@ class Progress:
     measured: bool  # whether it has been measured yet
     transform: Value
     memories: dict[str, Versions] | None
+    server: dict[str, Value]  # the memory of the server's own data
 
 
 def state_types(algorithm: Any) -> frozenset[type[Any]]:

@@ -1,7 +1,7 @@
-"""The command line: `fedsolve run`, `compare`, `demo`, `datasets`, `algorithms`, `predict`.
+"""The command line: `fedsolve run`, `compare`, `demo`, `reproduce`, `datasets`, `algorithms`, `predict`.
 
-Exit status 0: done. 2: wrong input, said in one sentence. 1: a fault, or a run that diverged or lost its
-quorum. 130: stopped by Ctrl-C.
+Exit status 0: done. 2: wrong input, said in one sentence. 1: a fault, a run that diverged or lost its quorum, or an
+experiment whose stated verdict is no. 130: stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -124,6 +124,29 @@ def demo(
     from fedsolve.commands import demo
 
     return demo.demo(output, seed, json)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", show_default=False, help="The experiment.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Show what there is, and no more.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small form, to try it; no source of figures.")] = False,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, show_default=False, help="How many. (default: what the experiment says)")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", show_default=False, help="The folder for the results. (default: runs/reproduce-NAME)"
+        ),
+    ] = None,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Reproduce a figure or table of the papers, ours beside what they print."""
+    from fedsolve.commands import reproduce
+
+    return reproduce.listing(json) if list_ else reproduce.reproduce(name, quick, seeds, output, json)
 
 
 @app.command()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import array_api_compat as api
 import numpy as np
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from fedsolve.arrays import STRUCTURED, Symmetric
 from fedsolve.design import Design, as_design
-from fedsolve.errors import DataError
+from fedsolve.errors import DataError, WrongType
 from fedsolve.linalg import like, namespace, to_numpy
 from fedsolve.links import UNLIMITED, Link
 from fedsolve.messages import Counts
@@ -29,18 +29,18 @@ class Memory(MutableMapping[str, Any]):
     """What an algorithm must remember at this client. Values are never changed in place, only replaced:
     that is what makes it possible to return to an earlier version when a reply was lost."""
 
-    __slots__ = ("changed", "data")
+    __slots__ = ("changed", "data", "types")
 
-    def __init__(self, items: dict[str, Value]) -> None:
+    def __init__(self, items: dict[str, Value], types: frozenset[type[Any]] = frozenset()) -> None:
         self.data = items
+        self.types = types  # the dataclasses that can be read back
         self.changed = False
 
     def __getitem__(self, key: str) -> Value:
         return self.data[key]
 
     def __setitem__(self, key: str, value: Value) -> None:
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
+        _settle(key, value, self.types)
         self._own()
         self.data[key] = value
 
@@ -63,23 +63,61 @@ class Memory(MutableMapping[str, Any]):
             self.data, self.changed = dict(self.data), True
 
 
+def _settle(key: str, value: Value, types: frozenset[type[Any]]) -> None:
+    """Make a value unchangeable, or refuse one that cannot be made so or could not be read back from a checkpoint."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, list | dict | set):
+        raise WrongType(
+            f"client.memory[{key!r}] cannot hold a {type(value).__name__}: changed in place, it would change in "
+            "earlier versions too; use a tuple, and replace it"
+        )
+    elif isinstance(value, tuple):
+        for item in value:
+            _settle(key, item, types)
+    elif is_dataclass(value) and type(value) not in types:
+        raise WrongType(
+            f"client.memory[{key!r}] cannot hold a {type(value).__name__}, which no client step declares: "
+            "it could not be read back; keep its fields instead"
+        )
+
+
 class Client:
     """One party's data. `X` is a NumPy, CSR or Array API matrix; raw columns (an object array, or NaN for what is
     missing) are allowed until a preprocessing protocol has made numbers of them."""
 
     # Slots, because thousands of clients are visited in turn and each visit finds the cache cold.
     __slots__ = (
-        "X", "_cache", "_design", "_generator", "_transform", "counts", "is_numpy", "key", "link", "memory", "moment",
-        "n_samples", "name", "protocols", "raw", "room", "sample_weight", "weight", "xp", "y",
+        "X", "_cache", "_design", "_generator", "_transform", "counts", "feature_names", "is_numpy", "key", "link",
+        "memory", "moment", "n_samples", "name", "offset", "protocols", "raw", "room", "sample_weight", "weight",
+        "xp", "y",
     )  # fmt: skip
 
     def __init__(
-        self, name: str, X: Array, y: Array, sample_weight: Array | None = None, *, link: Link | None = None
+        self,
+        name: str,
+        X: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        *,
+        offset: Array | None = None,
+        feature_names: Sequence[str] | None = None,
+        link: Link | None = None,
     ) -> None:
+        if not isinstance(name, str) or not name:
+            raise DataError(f"a client's name is a string, got {name!r}")
         self.name = name
+        if hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a data frame brings its names
+            feature_names = [str(column) for column in X.columns] if feature_names is None else feature_names
+            X = X.to_numpy()
+        y, sample_weight, offset = (_from_series(each) for each in (y, sample_weight, offset))
         self.X, self.raw = _checked_inputs(name, X)
         self.y = _checked_targets(name, y, self.X)
         self.sample_weight = _checked_weights(name, sample_weight, self.y)
+        self.offset = _checked_offset(name, offset, self.y)
+        self.feature_names = None if feature_names is None else tuple(feature_names)
+        if self.feature_names is not None and len(self.feature_names) != self.X.shape[1]:
+            raise DataError(f"client {name!r}: {len(self.feature_names)} feature names for {self.X.shape[1]} columns")
         self.link = link or UNLIMITED
         self.is_numpy = isinstance(self.y, np.ndarray)
         self.xp: Any = namespace(self.y)
@@ -99,6 +137,11 @@ class Client:
         self._transform: Any = None
         self._design: Design | None = None if self.raw else as_design(self.X)
         self._generator: np.random.Generator | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # For worker processes that are spawned: the data goes along, what can be computed again does not.
+        kept = (self.name, self.X, self.y, self.sample_weight, self.offset, self.feature_names, self.link)
+        return _rebuild, kept
 
     def __repr__(self) -> str:
         return f"Client({self.name!r}, {self.n_samples} × {self.X.shape[1]})"
@@ -138,27 +181,29 @@ class Client:
         part = Client.__new__(Client)
         for slot in Client.__slots__:
             setattr(part, slot, getattr(self, slot))
-        xp = namespace(self.y)
-        where = index if xp is np else xp.asarray(index, device=api.device(self.y))
-        part.y = self.y[index] if xp is np else xp.take(self.y, where, axis=0)
-        s = self.sample_weight
-        part.sample_weight = None if s is None else s[index] if xp is np else xp.take(s, where, axis=0)
+        where = index if self.is_numpy else self.xp.asarray(index, device=api.device(self.y))
+
+        def take(array: Array | None) -> Array | None:
+            return None if array is None else self.xp.take(array, where, axis=0)
+
+        part.y, part.sample_weight, part.offset = take(self.y), take(self.sample_weight), take(self.offset)
         part.n_samples = len(index)
-        part.weight = float(len(index)) if s is None else float(to_numpy(part.sample_weight).sum())
+        part.weight = float(len(index))
+        if part.sample_weight is not None:  # a batch without weight has a loss of zero, not of 0/0
+            part.weight = float(self.xp.sum(part.sample_weight)) or 1.0
+        # Its design is final: it has no memory of its own from which a transform could be taken.
+        part._design, part._transform = self.design.rows(index), None
         part.memory, part.counts, part._cache = Memory({}), {}, {}
-        part._design = self.design.rows(index)
         return part
 
     # ── what can be computed again ──
 
-    def cached(self, key: Any, compute: Callable[[], T], at: Any = None) -> T:
-        """`compute()`, done once; again only when it is wanted at another point `at`."""
+    def cached(self, key: Any, compute: Callable[[], T]) -> T:
+        """`compute()`, done once."""
         found = self._cache.get(key)
-        if found is not None and _same(found[0], at):
-            return found[1]  # type: ignore[no-any-return]
-        value = compute()
-        self._cache[key] = (at, value)
-        return value
+        if found is None:
+            found = self._cache[key] = (None, compute())
+        return cast(T, found[1])
 
     def at(self, key: Any, point: Array, function: Callable[[Array], T]) -> T:
         """`function(point)`, kept for the last point."""
@@ -166,8 +211,20 @@ class Client:
         if found is not None and _same(found[0], point):
             return found[1]  # type: ignore[no-any-return]
         value = function(point)
-        self._cache[key] = (point, value)
+        self._cache[key] = (_unchanging(point), value)
         return value
+
+    def data_mark(self) -> str:
+        """A short hash by which this client knows its own data again: all targets, and rows from all over."""
+        step = 1 + self.n_samples // 1000
+        rows = self.X[::step, :]
+        parts = (rows.data, rows.indices) if sp.issparse(rows) else (to_numpy(rows),)
+        mark = hashlib.blake2b(repr(self.X.shape).encode(), digest_size=8)
+        for part in (*parts, self.y, self.sample_weight, self.offset):
+            if part is not None:
+                array = to_numpy(part)
+                mark.update(repr(array.tolist()).encode() if array.dtype == object else array.tobytes())
+        return mark.hexdigest()
 
     def forget(self) -> None:
         """Lose memory and cache, as a process that restarts does."""
@@ -197,17 +254,29 @@ class Client:
         self.counts[what] = self.counts.get(what, 0) + amount
 
 
-def _same(a: Any, b: Any) -> bool:
+def _rebuild(
+    name: str, X: Array, y: Array, weights: Any, offset: Any, feature_names: tuple[str, ...] | None, link: Link
+) -> Client:
+    link = UNLIMITED if link == UNLIMITED else link
+    return Client(name, X, y, weights, offset=offset, feature_names=feature_names, link=link)
+
+
+def _unchanging(point: Array) -> Array:
+    """The point as it is now: what may be changed in place is copied."""
+    if isinstance(point, np.ndarray):
+        return point.copy() if point.flags.writeable else point
+    return namespace(point).asarray(point, copy=True)
+
+
+def _same(a: Array, b: Array) -> bool:
     if a is b:
         return True
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+    if a.shape != b.shape:
+        return False
+    if isinstance(a, np.ndarray):
         # Two points that differ nearly always do so in their first entry.
-        if a.shape != b.shape or (a.size and a.item(0) != b.item(0)):
-            return False
-        return bool((a == b).all())
-    if api.is_array_api_obj(a) and api.is_array_api_obj(b):
-        return a.shape == b.shape and bool(namespace(a).all(a == b))
-    return False
+        return (not a.size or a.item(0) == b.item(0)) and bool((a == b).all())
+    return bool(namespace(a).all(a == b))
 
 
 def _map_arrays(value: Value, function: Callable[[Array], Array]) -> Value:
@@ -227,6 +296,10 @@ def _map_arrays(value: Value, function: Callable[[Array], Array]) -> Value:
 
 
 # ── checks: which client, what came, what was expected, what to do ──
+
+
+def _from_series(values: Any) -> Any:
+    return values.to_numpy() if hasattr(values, "to_numpy") else values
 
 
 def _checked_inputs(name: str, X: Array) -> tuple[Array, bool]:
@@ -285,4 +358,13 @@ def _checked_weights(name: str, weights: Array | None, y: Array) -> Array | None
         raise DataError(f"client {name!r}: sample_weight has shape {given.shape}, expected ({y.shape[0]},)")
     if not np.isfinite(given).all() or (given < 0).any() or given.sum() <= 0:
         raise DataError(f"client {name!r}: sample weights must be finite, not negative, and not all zero")
+    return like(given, y)
+
+
+def _checked_offset(name: str, offset: Array | None, y: Array) -> Array | None:
+    if offset is None:
+        return None
+    given = np.ascontiguousarray(to_numpy(offset), dtype=np.float64)
+    if given.shape != (y.shape[0],) or not np.isfinite(given).all():
+        raise DataError(f"client {name!r}: offset has shape {given.shape}, expected {y.shape[0]} finite numbers")
     return like(given, y)

@@ -76,7 +76,7 @@ class DenseDesign:
     def gram(self, weights: Array | None = None) -> Symmetric:
         # S.T @ S with one and the same S: BLAS sees the symmetry and does half the work.
         S = self.X if weights is None else self.X * self.xp.sqrt(weights)[:, None]
-        return Symmetric(S.T @ S)
+        return Symmetric(S.T @ S, exact=self.xp is np)
 
     def rows(self, index: Array) -> DenseDesign:
         if self.xp is np:
@@ -124,7 +124,7 @@ class SparseDesign:
         for part, block in self.blocks():
             S = block * root[part, None]
             full += S.T @ S
-        return Symmetric(full)
+        return Symmetric(full, exact=True)
 
     def _pays_to_pair(self) -> bool:
         """Whether the products of pairs are few enough: they cost about 60 flops of dense BLAS each, and 12 bytes."""
@@ -196,7 +196,7 @@ class WithIntercept:
             full[:p, :p] = inner
             full[:p, p] = full[p, :p] = column
             full[p, p] = s.sum()
-            return Symmetric(full)
+            return Symmetric(full, exact=True)
         upper = xp.concat([inner, column[:, None]], axis=1)
         lower = xp.concat([column, xp.sum(s)[None]])[None, :]
         return Symmetric(xp.concat([upper, lower], axis=0))

@@ -12,6 +12,7 @@ FedsolveError
 │   └── WrongType         a value of a type the wire, or the step, does not allow
 ├── ClientError           a client could not answer: its name, the step, what it said
 │   ├── ClientInputError  because of its data or of what it was asked to do with it; an InputError too
+│   ├── ClientMismatch    because it was started otherwise than the server; a ProtocolMismatch too
 │   ├── MemoryLost        the client no longer has the memory the server builds on
 │   └── LinkExceeded      a reply larger than the client's link allows
 ├── ProtocolMismatch      the two sides differ in version, protocol or hyper-parameters
@@ -77,7 +78,8 @@ class ClientError(FedsolveError):
 
     def __init__(self, client: str, step: str, text: str) -> None:
         self.client, self.step, self.text = client, step, text
-        super().__init__(f"client {client!r}, step {step}: {text}")
+        said = text.removeprefix(f"client {client!r}").lstrip(": ")  # not its name twice
+        super().__init__(f"client {client!r}, step {step}: {said}")
 
 
 class ClientInputError(ClientError, InputError):
@@ -94,6 +96,10 @@ class LinkExceeded(ClientError):
 
 class ProtocolMismatch(FedsolveError):
     """Server and client were not started with the same protocols."""
+
+
+class ClientMismatch(ClientError, ProtocolMismatch):
+    """A client was started otherwise than the server."""
 
 
 class QuorumNotReached(FedsolveError):

@@ -30,8 +30,10 @@ from fedsolve.wire import PREAMBLE_SIZE, REQUEST, Part, Preamble
 
 T = TypeVar("T")
 
-# The exchange number of set-up messages, apart from those a round counts.
-SETUP_EXCHANGE = 2**32 - 1
+# Set-up exchanges are numbered from here, apart from those a round counts.
+SETUP_EXCHANGE = 2**31
+# What prepares a run must reach everyone, so it is given more time than an exchange that can do without some.
+SETUP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,16 @@ class Federation:
         self.info: dict[str, ClientInfo] = {}
         self.weights: dict[str, float] = {}
         self.warm_start: Array | None = None
+        self.checkpointing = False  # whether this run may be resumed: then clients remember which data it began with
         self.round = 0
         self._server = server
-        # A field of an algorithm that is itself a protocol is equal to its twin but not always identical: by value.
-        self._names = {id(protocol): name for name, protocol in self.protocols.items()}
+        # By identity, which is quick; the protocol is held beside its name, so that its identity stays its own.
+        self._names: dict[int, tuple[Any, str]] = {
+            id(protocol): (protocol, name) for name, protocol in self.protocols.items()
+        }
         self._index = {name: index for index, name in enumerate(self.clients)}
         self._routes: dict[tuple[Any, ...], tuple[Part, tuple[str, ...]]] = {}
-        self._exchange = 0
+        self._exchange = self._setups = 0
         self._purpose: Purpose = "algorithm"
         self._attempt, self._number = 1, 0
         self._used = dict.fromkeys(self.clients, 0)
@@ -95,17 +100,17 @@ class Federation:
 
     # ── the verbs ──
 
-    def mean(self, step: Callable[..., Any], /, **arguments: Any) -> Any:
+    def mean(self, step: Callable[..., Any], /, *unnamed: Any, **arguments: Any) -> Any:
         """The average of the clients' replies, weighted by `client.weight` (or `weights="uniform"`)."""
-        return self.exchange(Mean(step, **arguments))[0]
+        return self.exchange(Mean(step, *unnamed, **arguments))[0]
 
-    def sum(self, step: Callable[..., Any], /, **arguments: Any) -> Any:
+    def sum(self, step: Callable[..., Any], /, *unnamed: Any, **arguments: Any) -> Any:
         """The sum of the clients' replies."""
-        return self.exchange(Sum(step, **arguments))[0]
+        return self.exchange(Sum(step, *unnamed, **arguments))[0]
 
-    def gather(self, step: Callable[..., Any], /, **arguments: Any) -> Any:
+    def gather(self, step: Callable[..., Any], /, *unnamed: Any, **arguments: Any) -> Any:
         """Each client's reply by itself, as a dict in the order of the clients."""
-        return self.exchange(Gather(step, **arguments))[0]
+        return self.exchange(Gather(step, *unnamed, **arguments))[0]
 
     def exchange(self, *calls: Call) -> tuple[Any, ...]:
         """Several calls in one message each way."""
@@ -124,6 +129,13 @@ class Federation:
         if self._server is None:
             raise DataError("this algorithm computes with data of the server's own: give it, run(…, server=Client(…))")
         return self._server
+
+    def _enter_server(self) -> None:
+        """A new moment for the server's own computations: its chance is seeded like a client's, its counts add up."""
+        if self._server is not None:
+            counts, moment = self._server.counts, (self.seed, self.round, self._exchange, 2**32)
+            self._server.enter(self._server.memory, moment)
+            self._server.counts = counts
 
     @property
     def cohort(self) -> Cohort:
@@ -144,6 +156,12 @@ class Federation:
                 raise DataError(f"client {name!r} has {features} features where {self.clients[0]!r} has {first}")
         assert first is not None
         return first
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the features, where the clients know them and agree."""
+        found = {info.names for info in self.info.values()}
+        return found.pop() if len(found) == 1 else None
 
     @property
     def outputs(self) -> tuple[int, ...]:
@@ -171,9 +189,9 @@ class Federation:
         from fedsolve.runtime import Session
 
         session = Session()
-        self._names[id(session)] = "session"
+        self._names[id(session)] = (session, "session")
         prints = {name: fingerprint(protocol) for name, protocol in self.protocols.items()}
-        call = Gather(session.join, version=__version__, protocols=prints)
+        call = Gather(session.join, version=__version__, protocols=prints, checkpointed=self.checkpointing)
         (self.info,) = self._run((call,), ("setup",))
         self.weights = {name: info.weight for name, info in self.info.items()}
 
@@ -193,6 +211,7 @@ class Federation:
             self._previous = self._present
         self.round, self._exchange = round, 0
         self._present = self.participation.invite(self.seed, round, self.clients) if round else self.clients
+        self._enter_server()
 
     def measure(self, *calls: Call) -> tuple[tuple[Any, ...], float] | None:
         """An exchange with all clients that serves only to measure: results, and the share of the weight behind them.
@@ -236,22 +255,25 @@ class Federation:
 
     def _run(self, calls: Sequence[Call], purposes: Sequence[Purpose]) -> tuple[Any, ...]:
         setup = purposes[0] == "setup"
-        exchange = SETUP_EXCHANGE if setup else self._exchange
+        exchange = SETUP_EXCHANGE + self._setups if setup else self._exchange
         asked = self.clients if setup else self.participation.asked(self.round, exchange, self._present)
         self._number += 1
         requests = self._requests(calls, purposes, asked, exchange)
-        replies, tries = self._deliver(requests, exchange, not setup and self.participation.simulates_losses)
+        replies, tries = self._deliver(requests, exchange, setup)
         self._record(calls, purposes, requests, replies, tries, exchange)
         self._used.update(dict.fromkeys(replies, self._number))
-        if not setup:
+        if setup:
+            self._setups += 1
+        else:
             self._exchange += 1
             self._present = tuple(replies)
+        self._enter_server()
         results = []
         for index, call in enumerate(calls):
             values = [reply.results[index].value for reply in replies.values()]
             if not all(map(call.signature.returns, values)):
                 self._refuse(call, replies, values)
-            results.append(call.combine(values, self._present if not setup else self.clients, self.weights))
+            results.append(call.combine(values, tuple(replies), self.weights))
         return tuple(results)
 
     def _refuse(self, call: Call, replies: Mapping[str, Reply], values: list[Value]) -> None:
@@ -284,40 +306,39 @@ class Federation:
 
     def _route(self, calls: Sequence[Call], purposes: Sequence[Purpose]) -> tuple[Part, tuple[str, ...]]:
         """The names of the calls, as they travel and as the ledger writes them."""
-        key = tuple([(id(call.protocol), call.name, purpose) for call, purpose in zip(calls, purposes, strict=True)])
+        key = tuple([(self._name(call), call.name, purpose) for call, purpose in zip(calls, purposes, strict=True)])
         found = self._routes.get(key)
         if found is None:
-            names = [self._name(call) for call in calls]
-            plain = [[name, call.name, why] for name, call, why in zip(names, calls, purposes, strict=True)]
             found = self._routes[key] = (
-                Part.plain(plain),
-                tuple(f"{name}.{call.name}" for name, call in zip(names, calls, strict=True)),
+                Part.plain([list(route) for route in key]),
+                tuple(f"{protocol}.{step}" for protocol, step, _ in key),
             )
         return found
 
     def _name(self, call: Call) -> str:
         found = self._names.get(id(call.protocol))
-        if found is None:
-            for name, protocol in self.protocols.items():
-                if protocol == call.protocol:
-                    self._names[id(protocol)] = name
-                    return name
-            raise ConfigError(
-                f"{type(call.protocol).__name__} is not one of this run's protocols ({', '.join(self.protocols)}): "
-                "make it a field of the algorithm"
-            )
-        return found
+        if found is not None:
+            return found[1]
+        for name, protocol in self.protocols.items():  # a twin: equal, but not the same object
+            if protocol == call.protocol:
+                self._names[id(call.protocol)] = (call.protocol, name)
+                return name
+        raise ConfigError(
+            f"{type(call.protocol).__name__} is not one of this run's protocols ({', '.join(self.protocols)}): "
+            "make it a field of the algorithm"
+        )
 
-    def _deliver(
-        self, requests: dict[str, Request], exchange: int, simulate: bool
-    ) -> tuple[dict[str, Reply], list[int]]:
+    def _deliver(self, requests: dict[str, Request], exchange: int, setup: bool) -> tuple[dict[str, Reply], list[int]]:
         """Send, wait, ask again those who did not answer, and hold the quorum: the replies, and how often each was
         asked."""
         policy = self.participation
+        simulate, deadline = policy.simulates_losses and not setup, policy.deadline
+        if setup and deadline is not None:
+            deadline = max(deadline, SETUP_SECONDS)
         arrived: dict[str, Reply] = {}
         missing, tries = requests, dict.fromkeys(requests, 1)
         for attempt in range(1 + policy.retries):
-            answers = self.transport.deliver(missing, policy.deadline)
+            answers = self.transport.deliver(missing, deadline)
             for name, answer in answers.items():
                 if type(answer) is Failure:
                     self._raise_first(answers)
@@ -332,6 +353,11 @@ class Federation:
             missing = {name: request for name, request in requests.items() if name not in arrived}
             if attempt < policy.retries:
                 tries.update({name: tries[name] + 1 for name in missing})
+        if setup and missing and len(arrived) < len(requests):
+            raise QuorumNotReached(
+                f"everyone must take part in setting up a run, and {', '.join(missing)} did not answer; start again "
+                "when all are there, or leave these clients out"
+            )
         if not arrived or policy.quorum > 0:
             self._hold_quorum(arrived, len(requests))
         # In the order of the clients, however they came in: sums are taken in that order.

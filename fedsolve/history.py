@@ -34,7 +34,7 @@ class Row:
     share: float = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A finished run."""
 
@@ -55,3 +55,12 @@ class Run:
     @property
     def converged(self) -> bool:
         return self.status == "converged"
+
+    def __repr__(self) -> str:
+        total = self.ledger.total()
+        last = self.history[-1]
+        value = "" if last.value is None else f", value {last.value:.6g}, gradient norm {last.gradient_norm:.1e}"
+        return (
+            f"<Run of {type(self.algorithm).__name__}: {self.status} after {self.rounds} rounds{value}, "
+            f"{total.bytes_up:,} bytes up, {total.bytes_down:,} down>"
+        )

@@ -52,8 +52,16 @@ def like(array: Array, model: Array) -> Array:
 class Factor:
     """A factorised symmetric positive (semi)definite matrix, ready to solve with."""
 
-    solve: Callable[[Array], Array]
+    inverse: Callable[[Array], Array]
+    order: int
     definite: bool
+
+    def solve(self, b: Array) -> Array:
+        """The solution for a vector or for columns; a matrix with as many entries as rows here counts as one vector."""
+        if b.shape[0] == self.order:
+            return self.inverse(b)
+        xp = namespace(b)
+        return xp.reshape(self.inverse(xp.reshape(b, (-1,))), b.shape)
 
 
 def factor(matrix: Symmetric | Array) -> Factor:
@@ -72,6 +80,8 @@ def factor(matrix: Symmetric | Array) -> Factor:
 
 
 def _factor_numpy(full: Array) -> Factor:
+    if not np.isfinite(full.sum()):  # a run that diverges: say so in the solution, where it will be seen
+        return Factor(lambda b: np.full(b.shape, np.nan), full.shape[0], False)
     try:
         # Only the upper triangle is read, so that a matrix that travelled packed gives the same bits.
         upper = sla.cho_factor(full, lower=False, check_finite=False)
@@ -80,7 +90,7 @@ def _factor_numpy(full: Array) -> Factor:
     # A Cholesky that succeeds on a numerically singular matrix divides by rounding errors.
     if not _well_posed(upper[0], np.diagonal(full)):
         return _spectral_factor(np, full)
-    return Factor(lambda b: sla.cho_solve(upper, b, check_finite=False), True)
+    return Factor(lambda b: sla.cho_solve(upper, b, check_finite=False), full.shape[0], True)
 
 
 def _well_posed(upper: Array, diagonal: Array) -> bool:
@@ -103,7 +113,7 @@ def _factor_torch(full: Array, xp: Any) -> Factor:
         solution = torch.cholesky_solve(column, lower)
         return solution if b.ndim == 2 else solution[:, 0]
 
-    return Factor(solve, True)
+    return Factor(solve, full.shape[0], True)
 
 
 def _spectral_factor(xp: Any, full: Array) -> Factor:
@@ -118,7 +128,7 @@ def _spectral_factor(xp: Any, full: Array) -> Factor:
         scale = inverse if b.ndim == 1 else inverse[:, None]
         return vectors @ (scale * coordinates)
 
-    return Factor(solve, bool(xp.all(kept)))
+    return Factor(solve, full.shape[0], bool(xp.all(kept)))
 
 
 def largest_eigenvalue(matrix: Symmetric | Array) -> float:

@@ -17,6 +17,7 @@ class Measurement:
     value: float
     gradient: Array
     decrement: float | None = None
+    singular: bool = False  # the Hessian is known to be singular, so the solution is not the only one
 
 
 @dataclass(frozen=True)

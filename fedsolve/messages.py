@@ -69,6 +69,7 @@ class Reply:
 _ERRORS: dict[str, type[errors.ClientError]] = {
     "MemoryLost": errors.MemoryLost,
     "LinkExceeded": errors.LinkExceeded,
+    "ProtocolMismatch": errors.ClientMismatch,
     "DataError": errors.ClientInputError,
     "ConfigError": errors.ClientInputError,
     "UnknownName": errors.ClientInputError,

@@ -18,15 +18,28 @@ from fedsolve.typing import Array
 FORMAT = 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearModel:
-    """x ↦ g(xᵀw), with the intercept last in w. `link`: identity, logistic."""
+    """x ↦ g(xᵀw), with the intercept last in w. `link`: identity, logistic, softmax, exponential."""
 
     w: Array
     intercept: bool
     link: str
     classes: tuple[Any, ...] | None = None
     transform: Any = None  # the preprocessing the run agreed on: raw columns go in
+    feature_names: tuple[str, ...] | None = None  # of `coef`, after preprocessing
+
+    def __repr__(self) -> str:
+        features, outputs = self.coef.shape[0], self.coef.shape[1:]
+        several = f" × {outputs[0]}" if outputs else ""
+        kept = "" if self.transform is None else ", takes raw columns"
+        return f"<LinearModel: {features}{several} weights, link {self.link}{kept}>"
+
+    def coefficients(self) -> dict[str, Any]:
+        """The weights by name, the intercept last; on the scale of the preprocessed features."""
+        names = self.feature_names or tuple(f"x{i}" for i in range(self.coef.shape[0]))
+        rows = dict(zip(names, self.coef.tolist(), strict=True))
+        return rows | ({"intercept": self.w[-1].tolist()} if self.intercept else {})
 
     @property
     def coef(self) -> Array:
@@ -36,32 +49,44 @@ class LinearModel:
     def intercept_(self) -> Any:
         return self.w[-1] if self.intercept else 0.0
 
-    def decision_function(self, X: Array) -> Array:
+    def decision_function(self, X: Array, offset: Array | None = None) -> Array:
         """The linear predictor."""
         if self.transform is not None:
             X = self.transform.apply(X)
         X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.coef.shape[0]:
             raise DataError(f"this model takes {self.coef.shape[0]} features, X has shape {X.shape}")
-        return X @ self.coef + self.intercept_
+        eta = X @ self.coef + self.intercept_
+        return eta if offset is None else eta + np.asarray(offset)
+
+    @property
+    def is_classifier(self) -> bool:
+        return self.link in ("logistic", "softmax")
 
     def predict_proba(self, X: Array) -> Array:
-        """P(y = 1 | x) and its complement, as two columns (0 first)."""
-        if self.link != "logistic":
-            raise ConfigError("only classifiers have probabilities; this model is a regression")
-        p = 0.5 + 0.5 * np.tanh(0.5 * self.decision_function(X))
-        return np.stack([1 - p, p], axis=1)
-
-    def predict(self, X: Array) -> Array:
-        """Values, or the more probable class."""
+        """The probability of each class, a column for each (0 first)."""
         eta = self.decision_function(X)
-        if self.link != "logistic":
-            return eta
-        labels = (eta > 0).astype(np.int64)
+        if self.link == "logistic":
+            p = 0.5 + 0.5 * np.tanh(0.5 * eta)
+            return np.stack([1 - p, p], axis=1)
+        if self.link == "softmax":
+            e = np.exp(eta - eta.max(axis=1, keepdims=True))
+            return e / e.sum(axis=1, keepdims=True)
+        raise ConfigError("only classifiers have probabilities; this model is a regression")
+
+    def predict(self, X: Array, offset: Array | None = None) -> Array:
+        """Values, mean counts, or the most probable class."""
+        eta = self.decision_function(X, offset)
+        if not self.is_classifier:
+            return np.exp(eta) if self.link == "exponential" else eta
+        labels = (eta > 0).astype(np.int64) if self.link == "logistic" else eta.argmax(axis=1)
         return labels if self.classes is None else np.asarray(self.classes)[labels]
 
     def with_transform(self, transform: Any) -> LinearModel:
         return replace(self, transform=transform)
+
+    def with_names(self, names: tuple[str, ...]) -> LinearModel:
+        return replace(self, feature_names=names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an npz file: the weights, and the rest as JSON text."""
@@ -74,6 +99,7 @@ class LinearModel:
             "link": self.link,
             "classes": self.classes,
             "transform": None if self.transform is None else self.transform.to_plain(),
+            "feature_names": self.feature_names,
         }
         buffer = io.BytesIO()
         np.savez(buffer, w=self.w, model=np.array(json.dumps(rest)))
@@ -88,12 +114,22 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     if not path.exists():
         raise DataError(f"there is no model file {path}")
     try:
+        with open(path, "rb") as opened:
+            if opened.read(2) != b"PK":  # an npz file is a zip file; NumPy would take anything else for a pickle
+                raise DataError(f"{path} is not a fedsolve model file; LinearModel.save and a run's model.npz are")
         with np.load(path, allow_pickle=False) as file:
             w, rest = file["w"], json.loads(str(file["model"]))
     except (OSError, ValueError, KeyError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"{path} is not a fedsolve model file ({error})") from None
     if rest.get("format") != FORMAT or rest.get("kind") != "linear":
         raise DataError(f"{path} is a model of format {rest.get('format')!r}, this version reads {FORMAT}")
-    classes = rest["classes"]
     transform = None if rest["transform"] is None else Transform.from_plain(rest["transform"])
-    return LinearModel(w, rest["intercept"], rest["link"], None if classes is None else tuple(classes), transform)
+    return LinearModel(
+        w, rest["intercept"], rest["link"], _as_tuple(rest["classes"]), transform, _as_tuple(rest["feature_names"])
+    )
+
+
+def _as_tuple(items: list[Any] | None) -> tuple[Any, ...] | None:
+    return None if items is None else tuple(items)

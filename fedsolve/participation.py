@@ -41,6 +41,11 @@ class Participation:
             raise ConfigError(f"quorum is a share of the total weight, in [0, 1]; got {self.quorum}")
         if self.deadline is not None and self.deadline <= 0:
             raise ConfigError(f"deadline is in seconds and positive; got {self.deadline}")
+        means = self.latency.values() if isinstance(self.latency, Mapping) else (self.latency,)
+        if any(mean is not None and not mean > 0 for mean in means):
+            raise ConfigError(f"latency is a mean in seconds and positive; got {self.latency}")
+        if self.retries < 0:
+            raise ConfigError(f"retries is a number of times, at least 0; got {self.retries}")
         if self.latency is not None and self.deadline is None:
             raise ConfigError("latency is simulated to see who misses the deadline: set a deadline too")
 
@@ -70,6 +75,8 @@ class Participation:
             return False
         if self.latency is None or self.deadline is None:
             return True
+        if isinstance(self.latency, Mapping) and client not in self.latency:
+            raise ConfigError(f"latency has no entry for client {client!r}")
         mean = self.latency[client] if isinstance(self.latency, Mapping) else self.latency
         return bool(rng.exponential(mean) <= self.deadline)
 

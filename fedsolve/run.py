@@ -12,7 +12,7 @@ import numpy as np
 
 from fedsolve.calls import Mean
 from fedsolve.checkpoint import Checkpoint, Progress
-from fedsolve.client import Client
+from fedsolve.client import Client, Memory
 from fedsolve.errors import ConfigError, QuorumNotReached
 from fedsolve.federation import Federation
 from fedsolve.history import Row, Run
@@ -22,7 +22,7 @@ from fedsolve.measure import Certificate, Measure, Measurement, certificate
 from fedsolve.participation import Participation
 from fedsolve.protocol import collect, describe
 from fedsolve.rounds import Algorithm, Finished
-from fedsolve.stopping import FINISHED, QUORUM, Stopping, Verdict
+from fedsolve.stopping import CONVERGED, DIVERGED, FINISHED, QUORUM, Stopping, Verdict
 from fedsolve.transports import InProcess, Processes, Transport
 from fedsolve.typing import Array, Value
 
@@ -31,7 +31,7 @@ def run(
     algorithm: Algorithm,
     clients: Sequence[Client] | Transport,
     *,
-    rounds: int = 100,
+    rounds: int | None = None,
     tolerance: float | None = None,
     stopping: Stopping | None = None,
     participation: Participation | None = None,
@@ -49,7 +49,8 @@ def run(
     """Fit one model to the data of all clients.
 
     clients        `Client` objects, or a transport that already holds them
-    rounds, tolerance   the two usual limits; `stopping=Stopping(…)` has them all
+    rounds, tolerance   the two usual limits, 100 rounds and a gradient norm of 1e-8 by default; tolerance=0 never
+                   stops early; `stopping=Stopping(…)` has all limits there are
     transport      "in_process" or "processes"
     warm_start     a model (or its weights) to start from
     server         data of the server's own, for algorithms that use it
@@ -59,12 +60,19 @@ def run(
                    there
     on_round       called with each finished row of the history
     """
-    if stopping is not None and (rounds != 100 or tolerance is not None):
+    if stopping is not None and (rounds is not None or tolerance is not None):
         raise ConfigError("give either stopping=Stopping(…) or rounds= and tolerance=, not both")
+    if stopping is None:
+        limits = {"rounds": rounds, "tolerance": tolerance}
+        stopping = Stopping(**{name: limit for name, limit in limits.items() if limit is not None})  # type: ignore[arg-type]
+    if checkpoint_every < 1 or measure < 0:
+        raise ConfigError(
+            f"checkpoint_every is at least 1 and measure at least 0, got {checkpoint_every} and {measure}"
+        )
     loop = _Loop(
         algorithm,
         _transport(clients, transport),
-        stopping or Stopping(rounds=rounds, tolerance=tolerance),
+        stopping,
         participation or Participation(),
         _checked_seed(seed),
         _weights(warm_start),
@@ -82,6 +90,10 @@ def run(
 def _transport(clients: Sequence[Client] | Transport, kind: str | type[Any]) -> Transport:
     if hasattr(clients, "deliver"):
         return cast(Transport, clients)
+    if hasattr(kind, "deliver"):
+        raise ConfigError(
+            "a transport that already holds its clients is given in their place: run(algorithm, transport)"
+        )
     if kind in ("in_process", InProcess):
         return InProcess(clients)
     if kind in ("processes", Processes):
@@ -98,7 +110,10 @@ def _checked_seed(seed: int) -> int:
 def _weights(warm_start: Any) -> Array | None:
     if warm_start is None:
         return None
-    w = np.array(getattr(warm_start, "w", warm_start), dtype=np.float64)
+    try:
+        w = np.array(getattr(warm_start, "w", warm_start), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ConfigError(f"a warm start is a model or an array of weights, got {warm_start!r}") from None
     if not np.isfinite(w).all():
         raise ConfigError("the warm start has weights that are not finite")
     return w
@@ -125,6 +140,7 @@ class _Loop:
     on_round: Callable[[Row], None] | None
 
     def run(self) -> Run:
+        _check_algorithm(self.algorithm)
         protocols = dict(collect("algorithm", self.algorithm))
         self.loss = getattr(self.algorithm, "loss", None)
         _check_needs(self.algorithm, self.loss)
@@ -144,12 +160,17 @@ class _Loop:
         )
         if self.resume and self.checkpoint is None:
             raise ConfigError("resume=True needs checkpoint=, the file to go on from")
+        if self.checkpoint is not None and self.checkpoint.exists() and not self.resume:
+            raise ConfigError(
+                f"there is already a checkpoint {self.checkpoint_path}; go on from it with resume=True, or remove it"
+            )
         self.transport.open(protocols)
         try:
             self.fed = Federation(
                 self.transport, protocols, seed=self.seed, participation=self.participation, server=self.server
             )
             self.fed.warm_start = self.warm_start
+            self.fed.checkpointing = self.checkpoint is not None
             self.identity = describe((self.algorithm, self.preprocess, self.seed, self.fed.clients))
             self.began = time.perf_counter()
             state = self._rounds(*self._first())
@@ -159,6 +180,8 @@ class _Loop:
         model = self.algorithm.model(state)
         if self.transform is not None:
             model = model.with_transform(self.transform)
+        if self.fed.feature_names is not None and hasattr(model, "with_names"):
+            model = model.with_names(self.fed.feature_names)
         return Run(
             self.algorithm,
             model,
@@ -181,10 +204,12 @@ class _Loop:
         self.fed.begin_round(0)
         self.transform = None
         if self.preprocess is not None:
-            with self.fed.setting_up():
-                self.transform = self.preprocess.fit(self.fed)
+            self.transform = self.preprocess.fit(self.fed)
             self.fed.join()
+            if self.server is not None:
+                self.server.memory["transform"] = self.transform
         state, done = _unwrap(self.algorithm.start(self.fed))
+        self._note_server(0)
         return state, self._row(0, state, None), False, done
 
     def _resumed(self) -> tuple[Value, Row, bool, bool]:
@@ -195,6 +220,11 @@ class _Loop:
         self.fed.ledger = ledger
         self.fed.resume(progress.position, progress.round)
         self.history, self.transform = list(progress.rows), progress.transform
+        if self.server is not None:
+            self.server.memory = Memory(progress.server, self.checkpoint.types)
+        if self.history and self.history[-1].gap is not None:
+            kind = "strong convexity" if self.history[-1].gap_is_bound else "newton decrement"
+            self.last_certificate = Certificate(kind, self.history[-1].gap)
         self._account()
         self.elapsed = progress.pending.seconds
         # The new attempt is on disk before anyone hears of it, so that no two servers share a number.
@@ -268,9 +298,9 @@ class _Loop:
 
     def _measure_now(self, state: Value, row: Row, last: bool) -> bool:
         """Complete the row if the state knows its own measurement, or if this is the last chance to ask."""
-        known = getattr(self.algorithm, "measured", None)
+        known = getattr(self.algorithm, "measured", lambda state: None)(state)
         if known is not None:
-            self._measured(row, known(state), self.fed.cohort.share)
+            self._measured(row, known, self.fed.cohort.share)
             return True
         if self.measure is None or not (last or self._due(row)):
             self._publish(row)
@@ -308,7 +338,11 @@ class _Loop:
         self.fed.attach((self._call(state),), receive)
 
     def _measured(self, row: Row, measurement: Measurement, share: float) -> None:
-        self.last_certificate = proof = certificate(self.loss, measurement) if self.loss is not None else None
+        # A gradient of some clients certifies nothing about the objective of all.
+        proof = None
+        if self.loss is not None and share >= 1 - 1e-12:
+            proof = certificate(self.loss, measurement)
+        self.last_certificate = proof
         row = replace(
             row,
             value=measurement.value,
@@ -319,7 +353,23 @@ class _Loop:
         )
         first = next((one.value for one in self.history if one.value is not None), None)
         self._publish(row)
-        self.verdict = self.stopping.judge(row, first) or self.verdict
+        found = self.stopping.judge(row, first)
+        if found is not None and found.status == CONVERGED:
+            found = self._doubted(found, measurement)
+        self.verdict = found or self.verdict
+
+    def _doubted(self, verdict: Verdict, measurement: Measurement) -> Verdict:
+        """Convergence to what is no minimum, or not the only one, is said."""
+        doubt, infos = None, self.fed.info.values()
+        if self.loss is not None and all(info.weight == info.samples for info in infos):
+            doubt = self.loss.doubt(measurement.value, sum(info.samples for info in infos))
+        if doubt is not None:
+            return Verdict(DIVERGED, doubt)
+        if measurement.singular:
+            return Verdict(
+                verdict.status, f"{verdict.message}; the Hessian is singular, so other weights fit as well as these"
+            )
+        return verdict
 
     def _publish(self, row: Row) -> None:
         self.history.append(row)
@@ -340,6 +390,7 @@ class _Loop:
             measured,
             self.transform,
             self.transport.memories(),
+            {} if self.server is None else self.server.memory.data,
         )
         self.checkpoint.save(progress, self.fed.ledger)
         self.fed.checkpointed()
@@ -351,6 +402,8 @@ class _Loop:
 
 
 def _unwrap(outcome: Any) -> tuple[Any, bool]:
+    if outcome is None:
+        raise ConfigError("start and round return the State, or Finished(state); this one returned None")
     return (outcome.state, True) if isinstance(outcome, Finished) else (outcome, False)
 
 
@@ -370,9 +423,22 @@ def _plus(a: Total, b: Total) -> Total:
     )
 
 
+def _check_algorithm(algorithm: Any) -> None:
+    if isinstance(algorithm, type):
+        raise ConfigError(f"{algorithm.__name__} is a class: give an instance, {algorithm.__name__}(loss=…)")
+    missing = [name for name in ("start", "round", "model") if not callable(getattr(algorithm, name, None))]
+    if missing:
+        raise ConfigError(
+            f"{type(algorithm).__name__} is no algorithm: it has no {', '.join(missing)}; "
+            "an algorithm is a frozen dataclass such as Newton(loss=…)"
+        )
+
+
 def _check_needs(algorithm: Any, loss: Any) -> None:
     """What an algorithm needs of a loss is refused before anything is sent, not in the middle of a run."""
     name = type(algorithm).__name__
+    if getattr(loss, "l1", 0.0) > 0 and "l1" not in getattr(algorithm, "supports", ()):
+        raise ConfigError(f"{name} has no step for an l1 penalty; use Newton, or l1 = 0")
     for need in sorted(getattr(algorithm, "needs", ())):
         if need == "strong convexity":
             if loss.strong_convexity() <= 0:

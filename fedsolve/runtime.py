@@ -17,7 +17,7 @@ from typing import Any
 
 from fedsolve import __version__, wire
 from fedsolve.client import Client, Memory
-from fedsolve.errors import FedsolveError, LinkExceeded, MemoryLost, ProtocolMismatch, WireError, WrongType
+from fedsolve.errors import DataError, FedsolveError, LinkExceeded, MemoryLost, ProtocolMismatch, WireError, WrongType
 from fedsolve.files import read_values, write_values
 from fedsolve.links import UNLIMITED
 from fedsolve.messages import Counts, Failure, Reply, Request
@@ -37,6 +37,7 @@ class ClientInfo:
     samples: int
     features: int | None  # None: raw columns, not yet preprocessed
     outputs: tuple[int, ...]
+    names: tuple[str, ...] | None  # of the features, where the client knows them
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Session:
     """The protocol every client answers: joining a run."""
 
     @client_step
-    def join(self, client: Client, version: str, protocols: dict[str, str]) -> ClientInfo:
+    def join(self, client: Client, version: str, protocols: dict[str, str], checkpointed: bool) -> ClientInfo:
         if version != __version__:
             raise ProtocolMismatch(f"the server runs fedsolve {version}, this client {__version__}: install the same")
         here = client.protocols
@@ -56,10 +57,26 @@ class Session:
         for protocol in here.values():
             if hasattr(protocol, "loss"):
                 protocol.loss.check(client)
-        known = not client.raw or client.memory.get("transform") is not None
+        if checkpointed:
+            self._check_same_data(client)
+        transform = client.memory.get("transform")
+        known = not client.raw or transform is not None
         return ClientInfo(
-            client.weight, client.n_samples, client.design.shape[1] if known else None, tuple(client.y.shape[1:])
+            client.weight,
+            client.n_samples,
+            client.design.shape[1] if known else None,
+            tuple(client.y.shape[1:]),
+            client.feature_names if transform is None else transform.feature_names(),
         )
+
+    def _check_same_data(self, client: Client) -> None:
+        """A run that is resumed goes on with the data it began with. The mark stays in the client's own memory."""
+        mark = client.data_mark()
+        if client.memory.setdefault("data mark", mark) != mark:
+            raise DataError(
+                "this client's data is not what the run began with, so it cannot be resumed; "
+                "give it its data back, or begin a new run"
+            )
 
 
 class MemoryStore:
@@ -100,21 +117,18 @@ class Runtime:
         client: Client,
         protocols: Mapping[str, Any] | Served,
         store: MemoryStore | None = None,
-        *,
-        remember: bool = True,
     ) -> None:
         self.client = client
-        # Whether to keep the last reply for the case that it is asked for again. Without, it is computed again, to the
-        # same bits: in one process, where that is rare, holding every client's reply costs more.
-        self.remember = remember
         self.serves = protocols if isinstance(protocols, Served) else Served(protocols)
         client.protocols = self.serves.protocols
         self.steps, self.types = self.serves.steps, self.serves.types
         self.store = store
-        self.attempt, self.versions = store.read(self.types) if store else (0, {0: {}})
+        self.attempt = 0
+        self.versions: dict[int, dict[str, Value]] = {0: {}}
         self._last: tuple[int, int] | None = None
         self._last_reply: Reply | None = None
-        self._sent: tuple[int, int] = (-1, 0)  # round, bytes
+        if store is not None:
+            self.restore(*store.read(self.types))
 
     def answer(self, request: Request) -> Reply | Failure:
         """Run the calls of a request, or say why not."""
@@ -123,8 +137,8 @@ class Runtime:
             return self._last_reply  # asked twice: the same answer, computed once
         where = "session"
         try:
-            memory = Memory(self._version(head))
-            allowance = None if self.client.link is UNLIMITED else self._allowance(head)
+            memory = Memory(self._version(head), self.types)
+            allowance = None if self.client.link is UNLIMITED else self._allowance(memory, head)
             results: list[Part] = []
             counts: list[Counts] = []
             sent, started = 0, time.perf_counter()
@@ -141,12 +155,11 @@ class Runtime:
                 counts.append(self.client.counts)
             reply = Reply(head, time.perf_counter() - started, counts, results)
             if allowance is not None and sent:
-                self._charge(head, allowance, sent + reply.overhead)
+                self._charge(memory, head, allowance, sent + reply.overhead)
         except Exception as error:  # reported, not hidden: the server raises it with the client's name
             return _failure(head, where, error)
         self._commit(head, memory)
-        if self.remember:
-            self._last, self._last_reply = (head.attempt, head.number), reply
+        self._last, self._last_reply = (head.attempt, head.number), reply
         return reply
 
     def answer_bytes(self, data: bytes) -> bytes:
@@ -196,25 +209,42 @@ class Runtime:
             kept[keep] = versions[keep]
         self.versions, self.attempt = kept, head.attempt
         if self.store is not None:
-            self.store.write(self.attempt, self.versions)
+            self.store.write(self.attempt, self.snapshot())
+
+    def snapshot(self) -> dict[int, dict[str, Value]]:
+        """The versions as they can be saved: NumPy arrays, whatever the client computes with."""
+        return {number: self.client.globalise(memory) for number, memory in self.versions.items()}
+
+    def restore(self, attempt: int, versions: Mapping[int, dict[str, Value]]) -> None:
+        """Go back to saved versions."""
+        self.attempt = attempt
+        self.versions = {number: self.client.localise(memory) for number, memory in versions.items()}
+        self._last_reply = None
 
     # ── link ──
+    # What has been sent in a round is kept with the memory, so that it is rolled back with it: a reply that was lost,
+    # or used only by a server that died, does not count against the link.
 
-    def _allowance(self, head: Preamble) -> int | None:
+    def _allowance(self, memory: Memory, head: Preamble) -> int | None:
         client = self.client
         # A round's capacity is one draw, whatever is asked in it.
-        client.enter(client.memory, (head.seed, head.round, 0, 2**32))
+        client.enter(memory, (head.seed, head.round, 0, 2**32))
         whole = client.link.allowance(head.round, client)
-        return None if whole is None else whole - self._sent_in(head.round)
+        return None if whole is None else whole - _sent_in(memory, head.round)
 
-    def _charge(self, head: Preamble, allowance: int, size: int) -> None:
+    def _charge(self, memory: Memory, head: Preamble, allowance: int, size: int) -> None:
         if size > allowance:
             text = f"a reply of {size} bytes, but the link has {allowance} left in round {head.round}"
             raise LinkExceeded(self.client.name, "link", text)
-        self._sent = (head.round, self._sent_in(head.round) + size)
+        memory[_SENT] = (head.round, _sent_in(memory, head.round) + size)
 
-    def _sent_in(self, round: int) -> int:
-        return self._sent[1] if self._sent[0] == round else 0
+
+_SENT = "sent in round"
+
+
+def _sent_in(memory: Memory, round: int) -> int:
+    sent: tuple[int, int] = memory.get(_SENT, (round, 0))
+    return sent[1] if sent[0] == round else 0
 
 
 def _failure(head: Preamble, where: str, error: Exception) -> Failure:

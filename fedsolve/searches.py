@@ -55,12 +55,22 @@ class Armijo:
         rounding = 16 * _EPS * max(abs(before), abs(after))
         return gradient_fell and decrease <= rounding and after <= before + rounding
 
-    def step(self, fed: Federation, w: Array, p: Array, decrease: float, first: int = 0) -> float:
-        """The first η = β^k, k ≥ `first`, that Armijo's test accepts; 0 if none does."""
-        # η = 0 comes first, so that what is compared was said by the same clients.
-        steps = np.array([0.0, *(self.beta**k for k in range(first, self.halvings + 1))])
-        before, *values = fed.mean(self.losses_along, w=w, p=p, steps=steps)
-        for eta, value in zip(steps[1:], values, strict=True):
-            if value <= before - self.alpha * eta * decrease:
+    def grid(self) -> Array:
+        """The steps that are tried: 0 first, so that what is compared was said by the same clients; then 1, β, β², …"""
+        return np.array([0.0, *(self.beta**k for k in range(self.halvings + 1))])
+
+    def step(
+        self, fed: Federation, w: Array, p: Array, decrease: float, first: int = 0, extra: Array | None = None
+    ) -> float:
+        """The first η = β^k, k ≥ `first`, that Armijo's test accepts; 0 if none does.
+
+        `extra` is what the server adds to the values of the grid (an l1 penalty).
+        """
+        steps = self.grid()
+        values = fed.mean(self.losses_along, w=w, p=p, steps=steps)
+        if extra is not None:
+            values = values + extra
+        for eta, value in zip(steps[1 + first :], values[1 + first :], strict=True):
+            if value <= values[0] - self.alpha * eta * decrease:
                 return float(eta)
         return 0.0

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fedsolve.history import Row
 
 CONVERGED, FINISHED, DIVERGED, QUORUM = "converged", "finished", "diverged", "no quorum"
+SETTLED = "settled"  # the model hardly changes; convergence is said of a gradient only
 # The value, grown by this much over the first one measured, means that the iterates run away.
 GROWTH = 1000.0
 
@@ -37,7 +38,7 @@ class Stopping:
     """
 
     rounds: int = 100
-    tolerance: float | None = None
+    tolerance: float | None = 1e-8
     gap: float | None = None
     change: float | None = None
     bytes: int | None = None
@@ -59,7 +60,7 @@ class Stopping:
             return Verdict("seconds", f"the budget of {self.seconds:g} seconds is used up after {row.round} rounds")
         if self.change is not None and row.change is not None and row.change <= self.change:
             return Verdict(
-                CONVERGED,
+                SETTLED,
                 f"the model changed by {row.change:.1e} of itself in round {row.round}, within {self.change:g}",
             )
         return None
@@ -74,7 +75,7 @@ class Stopping:
                 DIVERGED,
                 f"the value is {row.value:g} in round {row.round}"
                 + (f", from {first_value:g}" if first_value is not None else "")
-                + "; try smaller or fewer local steps, a larger l2, standardised features, or Newton",
+                + "; try smaller or fewer local steps, a larger l2, standardised features, or Newton or FedNewtonCG",
             )
         if row.share < 1 - 1e-12:
             return None  # a gradient of some clients says nothing about the pooled one

@@ -1,7 +1,7 @@
 """Problems with known answers: what every exact algorithm must reach, whoever holds which samples.
 
 The pooled answer is found by other means than the library's: SciPy's linear solver for the squared loss, scikit-learn's
-Newton-Cholesky solver for the logistic loss.
+Newton-Cholesky solvers for the logistic, softmax and Poisson losses, statsmodels for Poisson with offsets.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from functools import cache
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 import fedsolve as fs
+from fedsolve.losses import LinearLoss
 
 
 @dataclass(frozen=True)
 class Problem:
     name: str
-    loss: fs.Squared | fs.Logistic
+    loss: LinearLoss
     X: np.ndarray | sp.csr_array
     y: np.ndarray
     sample_weight: np.ndarray | None
     sizes: tuple[np.ndarray, ...]  # each client's rows
+    offset: np.ndarray | None = None
 
     def clients(self) -> list[fs.Client]:
         return fs.data.partition(
@@ -33,6 +35,7 @@ class Problem:
             self.y,
             fs.data.Given(self.sizes),
             sample_weight=self.sample_weight,
+            offset=self.offset,
         )
 
     def pooled(self) -> np.ndarray:
@@ -50,6 +53,10 @@ def _data(seed: int, n: int, p: int, outputs: int | None, kind: str) -> tuple[np
     eta = X @ truth + 0.3
     if kind == "squared":
         return X, eta + 0.5 * rng.standard_normal(eta.shape)
+    if kind == "softmax":
+        return X, np.argmax(eta + rng.gumbel(size=eta.shape), axis=1).astype(float)
+    if kind == "poisson":
+        return X, rng.poisson(np.exp(0.4 * eta)).astype(float)
     return X, (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(float)
 
 
@@ -79,13 +86,17 @@ def _one_class(y: np.ndarray) -> tuple[np.ndarray, ...]:
     return (positive, rest[:70], rest[70:])
 
 
-LOSSES: dict[str, tuple[fs.Squared | fs.Logistic, str, int | None]] = {
+LOSSES: dict[str, tuple[LinearLoss, str, int | None]] = {
     "squared": (fs.Squared(l2=1e-2), "squared", None),
     "squared, free intercept": (fs.Squared(l2=1e-1, intercept="free"), "squared", None),
     "squared, two outputs": (fs.Squared(l2=1e-2, intercept="penalised"), "squared", 2),
     "logistic": (fs.Logistic(l2=1e-2), "logistic", None),
     "logistic, free intercept": (fs.Logistic(l2=1e-2, intercept="free"), "logistic", None),
     "logistic, penalised intercept": (fs.Logistic(l2=1e-2, intercept="penalised"), "logistic", None),
+    "softmax": (fs.Softmax(l2=1e-2, classes=3), "softmax", 3),
+    "softmax, free intercept": (fs.Softmax(l2=1e-2, classes=3, intercept="free"), "softmax", 3),
+    "poisson": (fs.Poisson(l2=1e-2), "poisson", None),
+    "poisson, free intercept": (fs.Poisson(l2=1e-2, intercept="free"), "poisson", None),
 }
 
 
@@ -108,6 +119,17 @@ def _make() -> dict[str, Problem]:
     problems["logistic | soft labels"] = Problem(
         "logistic | soft labels", fs.Logistic(l2=1e-2), X, soft, None, SPLITS["unbalanced"](soft)
     )
+    X, counts = _data(7, 160, 6, None, "poisson")
+    exposure = np.random.default_rng(5).uniform(0.2, 3.0, 160)
+    problems["poisson | offsets"] = Problem(
+        "poisson | offsets",
+        fs.Poisson(intercept="free"),
+        X,
+        np.round(counts * exposure),
+        None,
+        SPLITS["label-skewed"](counts),
+        np.log(exposure),
+    )
     return problems
 
 
@@ -117,7 +139,13 @@ PROBLEMS = _make()
 @cache
 def _pooled(name: str) -> np.ndarray:
     problem = PROBLEMS[name]
-    return pooled_squared(problem) if isinstance(problem.loss, fs.Squared) else pooled_logistic(problem)
+    answers: dict[type, Callable[[Problem], np.ndarray]] = {
+        fs.Squared: pooled_squared,
+        fs.Logistic: pooled_logistic,
+        fs.Softmax: pooled_softmax,
+        fs.Poisson: pooled_poisson,
+    }
+    return answers[type(problem.loss)](problem)
 
 
 def _dense(problem: Problem) -> np.ndarray:
@@ -156,3 +184,33 @@ def pooled_logistic(problem: Problem) -> np.ndarray:
     ).fit(doubled[kept], labels[kept], weights[kept])
     coef = model.coef_[0]
     return np.append(coef, model.intercept_) if free else coef
+
+
+def pooled_softmax(problem: Problem) -> np.ndarray:
+    """scikit-learn's fit, with its intercepts moved to sum to zero."""
+    free = problem.loss.intercept == "free"
+    X = _dense(problem)[:, :-1] if free else _dense(problem)
+    s = np.ones(len(problem.y)) if problem.sample_weight is None else problem.sample_weight
+    model = LogisticRegression(
+        C=1 / (problem.loss.l2 * s.sum()), solver="newton-cholesky", tol=1e-13, fit_intercept=free, max_iter=1000
+    ).fit(X, problem.y, s)
+    coef = model.coef_.T
+    return np.vstack([coef, model.intercept_ - model.intercept_.mean()]) if free else coef
+
+
+def pooled_poisson(problem: Problem) -> np.ndarray:
+    if problem.offset is not None:
+        import statsmodels.api as sm
+
+        family = sm.families.Poisson()
+        return (
+            sm.GLM(problem.y, _dense(problem), family, offset=problem.offset)
+            .fit(tol=1e-14, tol_criterion="params")
+            .params
+        )
+    free = problem.loss.intercept == "free"
+    X = _dense(problem)[:, :-1] if free else _dense(problem)
+    model = PoissonRegressor(
+        alpha=problem.loss.l2, solver="newton-cholesky", tol=1e-13, fit_intercept=free, max_iter=1000
+    ).fit(X, problem.y, problem.sample_weight)
+    return np.append(model.coef_, model.intercept_) if free else model.coef_

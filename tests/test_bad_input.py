@@ -99,7 +99,7 @@ def test_federations_without_clients_or_with_twins() -> None:
             lambda: fs.run(fs.Newton(fs.Squared()), [fs.Client("a", X, Y)], rounds=3, stopping=fs.Stopping()),
             "not both",
         ),
-        (lambda: fs.run(fs.Newton, [fs.Client("a", X, Y)]), "protocol is a frozen dataclass"),
+        (lambda: fs.run(fs.Newton, [fs.Client("a", X, Y)]), "Newton is a class: give an instance"),
     ],
 )
 def test_hyper_parameters_that_make_no_sense(make: object, message: str) -> None:

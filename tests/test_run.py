@@ -95,7 +95,7 @@ def test_no_certificate_is_claimed_where_none_is_known() -> None:
         (fs.Stopping(rounds=4), "rounds"),
         (fs.Stopping(bytes=10_000), "bytes"),
         (fs.Stopping(seconds=0.0), "seconds"),
-        (fs.Stopping(rounds=10_000, change=1e-6), "converged"),
+        (fs.Stopping(rounds=10_000, change=1e-6), "settled"),
         (fs.Stopping(rounds=10_000, gap=1e-3), "converged"),
     ],
 )

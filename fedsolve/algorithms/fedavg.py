@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
-from fedsolve.learners import GradientSteps
+from fedsolve.learners import GradientSteps, safe_step
 from fedsolve.losses import LinearLoss
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
@@ -50,7 +50,7 @@ class FedAvg:
         step_size = self.local.step_size
         if step_size is None:
             # Gathers one bound per client, because a step must suit the steepest of them and a maximum is no sum.
-            step_size = 1.0 / max(fed.gather(self.smoothness).values())
+            step_size = safe_step(fed.gather(self.smoothness).values())
         return State(fed.start_point(self.loss), step_size)
 
     def round(self, fed: Federation, state: State) -> State:

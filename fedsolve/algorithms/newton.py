@@ -4,7 +4,8 @@
 
 When p² numbers per client and round are affordable this is the method to use: the pooled solution in a handful of
 rounds, however the data is split. The candidate's value, gradient and Hessian travel in one exchange, so a round in
-which the unit step passes Armijo's test (nearly all) is one exchange. The server sees only sums.
+which the unit step passes Armijo's test (nearly all) is one exchange. With an l1 penalty the step is a proximal Newton
+step, taken at the server (Lee, Sun and Saunders 2014); clients send what they always send. The server sees only sums.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
+from fedsolve import prox
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
-from fedsolve.linalg import factor
+from fedsolve.linalg import factor, norm
 from fedsolve.losses import LinearLoss
 from fedsolve.measure import Measurement
 from fedsolve.models import LinearModel
@@ -40,6 +44,7 @@ class Newton:
     search: Armijo = field(default_factory=Armijo)
 
     needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian"})
+    supports: ClassVar[frozenset[str]] = frozenset({"l1"})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "search", self.search.of(self.loss))
@@ -58,28 +63,50 @@ class Newton:
     def round(self, fed: Federation, state: State) -> State:
         if state.cohort != fed.cohort.clients:  # f, g and H are those of others: ask who is here now
             state = self._at(fed, state.w)
-        step = factor(state.hessian).solve(state.gradient)
-        decrease = float((state.gradient * step).sum())
+        step, decrease = self._step(state)
         trial = self._at(fed, state.w - step)
         together = trial.cohort == state.cohort  # else someone left, and the two values do not compare
-        if together and self.search.accepts(state.value, trial.value, decrease, _gradient_fell(state, trial)):
+        fell = norm(self._slope(trial)) <= norm(self._slope(state))
+        if together and self.search.accepts(self._total(state), self._total(trial), decrease, fell):
             return trial
-        eta = self.search.step(fed, state.w, step, decrease, first=1 if together else 0)
+        first, extra = (1 if together else 0), self._l1(state.w, step)
+        eta = self.search.step(fed, state.w, step, decrease, first, extra)
         return self._at(fed, state.w - eta * step) if eta > 0 else state
 
     def _at(self, fed: Federation, w: Array) -> State:
         value, gradient, hessian = fed.mean(self.evaluate, w=w)
         return State(w, value, gradient, hessian, fed.cohort.clients)
 
+    def _step(self, state: State) -> tuple[Array, float]:
+        """The step, and the decrease of the objective that its first-order model promises."""
+        g, w = state.gradient, state.w
+        if self.loss.l1:
+            return prox.newton_step(state.hessian.full(), g, w, self.loss.l1_weights(w.shape))
+        step = factor(state.hessian).solve(g)
+        return step, float((g * step).sum())
+
+    def _l1(self, w: Array, step: Array) -> Array | None:
+        """Σ c |w − ηp| for each η, as the search asks for it; None without a penalty."""
+        if not self.loss.l1:
+            return None
+        c = self.loss.l1_weights(w.shape)
+        return np.array([(c * np.abs(w - eta * step)).sum() for eta in self.search.grid()])
+
+    def _total(self, state: State) -> float:
+        return state.value + float((self.loss.l1_weights(state.w.shape) * np.abs(state.w)).sum())
+
+    def _slope(self, state: State) -> Array:
+        """The gradient, or with an l1 penalty the subgradient of least norm."""
+        if not self.loss.l1:
+            return state.gradient
+        return prox.subgradient(state.gradient, state.w, self.loss.l1_weights(state.w.shape))
+
     def measured(self, state: State) -> Measurement:
-        if self.loss.strong_convexity() > 0:  # then ‖g‖²/2μ is a bound, and the decrement is not asked for
-            return Measurement(state.value, state.gradient)
-        decrement = float((state.gradient * factor(state.hessian).solve(state.gradient)).sum())
-        return Measurement(state.value, state.gradient, decrement)
+        if self.loss.strong_convexity() > 0 or self.loss.l1:  # then ‖g‖²/2μ is a bound, or no decrement is known
+            return Measurement(self._total(state), self._slope(state))
+        H = factor(state.hessian)
+        decrement = float((state.gradient * H.solve(state.gradient)).sum())
+        return Measurement(state.value, state.gradient, decrement, not H.definite)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)
-
-
-def _gradient_fell(state: State, trial: State) -> bool:
-    return float((trial.gradient**2).sum()) <= float((state.gradient**2).sum())

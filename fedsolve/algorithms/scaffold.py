@@ -18,7 +18,7 @@ import numpy as np
 
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
-from fedsolve.learners import GradientSteps
+from fedsolve.learners import GradientSteps, safe_step
 from fedsolve.losses import LinearLoss
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
@@ -66,7 +66,7 @@ class Scaffold:
         step_size = self.local.step_size
         if step_size is None:
             # Gathers one bound per client, because a step must suit the steepest of them and a maximum is no sum.
-            step_size = 1.0 / max(fed.gather(self.smoothness).values())
+            step_size = safe_step(fed.gather(self.smoothness).values())
         x = fed.start_point(self.loss)
         return State(x, np.zeros(x.shape), step_size)
 

@@ -40,6 +40,22 @@ def say(text: str) -> None:
 
 
 @contextmanager
+def steps_bar(label: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar for work that is done step by step: call it with how many are done, of how many, and what is next."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[note]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(label, total=1, note="")
+        yield lambda done, total, note: progress.update(task, completed=done, total=total, note=note)
+
+
+@contextmanager
 def progress_bar() -> Iterator[Callable[[str, int], OnRound]]:
     """A bar per run on standard error, if a person sits there; `begin(label, rounds)` starts one."""
     console = Console(stderr=True)

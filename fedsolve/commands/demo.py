@@ -6,6 +6,7 @@ their own fits differ, and averaging does not find what the pooled data says.
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,9 +23,9 @@ from fedsolve.commands.console import Interrupted, emit, progress_bar
 from fedsolve.commands.problem import score
 from fedsolve.commands.runs import failed_row
 from fedsolve.errors import ConfigError, FedsolveError
-from fedsolve.history import Row
+from fedsolve.history import Row, Run
 from fedsolve.losses import Logistic
-from fedsolve.report import RunFolder, summarise, tables
+from fedsolve.report import RunFolder, pages, summarise, tables
 from fedsolve.report.figures import convergence
 from fedsolve.run import run as run_algorithm
 from fedsolve.typing import Array
@@ -71,7 +72,7 @@ def demo(output: Path, seed: int, as_json: bool) -> int:
     pooled = fit_pooled(X, y, L2)
     folder = RunFolder.open(output, force=True)
     rows: list[dict[str, Any]] = []
-    histories: dict[str, list[Row]] = {}
+    runs: dict[str, Run] = {}
     with progress_bar() as begin:
         for name in registry.names("algorithm"):
             plan = PLANS.get(name, Plan())
@@ -102,34 +103,44 @@ def demo(output: Path, seed: int, as_json: bool) -> int:
             }
             rows.append({**summarise(result, name, clients), **compared})
             part.write_run(result, rows[-1])
-            histories[name] = result.history
+            runs[name] = result
     sites = [_described(client) for client in clients]
-    failed = any(row["status"] in tables.BAD for row in rows)
+    failed = any(row["status"] == "error" for row in rows)  # that one diverges is a result
     summary = {
         "status": "error" if failed else "ok",
         "rows": rows,
         "hospitals": sites,
         "pooled": pooled,
         "folder": folder.path,
+        "report": folder.report,
     }
     folder.write_summary(summary)
     title = "Breast cancer in four hospitals: logistic regression"
-    folder.write_figure(convergence(histories, title=title, best=pooled.value, best_name="pooled"))
+    histories = {name: run.history for name, run in runs.items()}
+    figure = convergence(histories, title=title, best=pooled.value, best_name="pooled")
+    folder.write_figure(figure)
+    patients = sum(client.n_samples for client in clients)
+    described = f"scikit-learn's breast_cancer, {patients} patients of {len(clients)} hospitals"
+    command = shlex.join(["fedsolve", "demo", "--seed", str(seed), "--output", str(output)])
+    said = (
+        "Bytes are all clients' together. The distance is ‖w − w_pooled‖ / ‖w_pooled‖ "
+        f"to scikit-learn's fit of the pooled data, whose accuracy is {pooled.accuracy:.1%}."
+    )
+    about = pages.About(title, described, command, figure, feature_names=data.load("breast_cancer").feature_names)
+    folder.write_report(pages.comparison_page(about, rows, runs, COLUMNS, said))
 
     def show(console: Console) -> None:
         console.print("[bold]Four hospitals that do not pool their data[/bold]")
         console.print(tables.clients(sites, tuple(sites[0])))
         console.print("\n[bold]One logistic regression for all, standardised by federated statistics[/bold]")
         console.print(tables.fitting(console, rows, COLUMNS))
-        console.print(
-            "\nBytes are all clients' together. The distance is ‖w − w_pooled‖ / ‖w_pooled‖ "
-            f"to scikit-learn's fit of the pooled data, whose accuracy is {pooled.accuracy:.1%}."
-        )
+        console.print(f"\n{said}")
         for row in rows:
             if row["status"] in (*tables.BAD, "not applicable"):
                 console.print(escape(f"{row['algorithm']}: {row['message']}."))
         console.print(
-            f"Figure, histories, ledgers and models are in [bold]{escape(str(folder.path))}[/bold]", soft_wrap=True
+            f"The report is [bold]{escape(str(folder.report))}[/bold]; histories, ledgers and models are beside it",
+            soft_wrap=True,
         )
 
     emit(summary, as_json, show)
@@ -147,7 +158,11 @@ def hospitals(seed: int = 0) -> tuple[list[Client], Array, Array]:
         for part, chunk in zip(parts, np.split(members, cuts), strict=True):
             part.append(chunk)
     given = data.Given([np.sort(np.concatenate(part)) for part in parts])
-    return data.partition(loaded.X, loaded.y, given, names=list(HOSPITALS)), loaded.X, loaded.y
+    return (
+        data.partition(loaded.X, loaded.y, given, names=list(HOSPITALS), feature_names=loaded.feature_names),
+        loaded.X,
+        loaded.y,
+    )
 
 
 def fit_pooled(X: Array, y: Array, l2: float) -> Pooled:

@@ -190,7 +190,7 @@ def _relabelled(loaded: Dataset, positive: Array) -> Dataset:
 def _divide(what: config.Config, loaded: Dataset, groups: Array | None) -> list[Client]:
     how = what.partition
     if how is None:
-        return data.partition(loaded.X, loaded.y, data.ByGroup(), groups=groups)
+        return data.partition(loaded.X, loaded.y, data.ByGroup(), groups=groups, feature_names=loaded.feature_names)
     scheme = registry.build("partition scheme", {"name": how.scheme, **how.plain()}, "partition")
     if what.data.split_by is not None and not isinstance(scheme, data.ByGroup):
         raise ConfigError(
@@ -198,7 +198,14 @@ def _divide(what: config.Config, loaded: Dataset, groups: Array | None) -> list[
             f"and partition.scheme = {how.scheme!r} says otherwise; keep one"
         )
     return data.partition(
-        loaded.X, loaded.y, scheme, clients=how.clients, seed=how.seed, groups=groups, names=how.client_names
+        loaded.X,
+        loaded.y,
+        scheme,
+        clients=how.clients,
+        seed=how.seed,
+        groups=groups,
+        names=how.client_names,
+        feature_names=loaded.feature_names,
     )
 
 

@@ -17,7 +17,7 @@ from fedsolve.commands.console import Interrupted, OnRound, emit, progress_bar
 from fedsolve.commands.problem import Problem
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.history import Row, Run
-from fedsolve.report import RunFolder, summarise, tables
+from fedsolve.report import RunFolder, pages, summarise, tables
 from fedsolve.report.figures import convergence
 from fedsolve.run import run as run_algorithm
 
@@ -46,7 +46,9 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
             folder.discard()
             raise
     summary = _finish(problem, result, label, folder)
-    _draw(what, folder, {label: result.history}, f"{label} on {problem.data.name}")
+    command = _command("run", file, output)
+    about = _about(what, problem, folder, {label: result}, f"{label} on {problem.data.name}", command, text)
+    folder.write_report(pages.run_page(about, result, summary))
 
     def show(console: Console) -> None:
         console.print(tables.fitting(console, [summary]))
@@ -54,9 +56,9 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         console.print(f"\n{escape(f'{label} on {_described(problem)}')}: {ended}{escape(result.message)}.")
         if not ended:
             console.print(_scores(summary))
-        console.print(f"Everything is in [bold]{escape(str(folder.path))}[/bold]", soft_wrap=True)
+        _where(console, folder)
 
-    emit({**summary, "folder": folder.path}, as_json, show)
+    emit({**summary, "folder": folder.path, "report": folder.report}, as_json, show)
     return _exit_code([summary])
 
 
@@ -70,7 +72,7 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
     folder = RunFolder.open(_folder(what, file, output, False), force=force)
     folder.write_config(text)
     rows: list[dict[str, Any]] = []
-    histories: dict[str, list[Row]] = {}
+    results: dict[str, Run] = {}
     failures: list[FedsolveError] = []
     with progress_bar() as begin:
         for label, algorithm in problem.algorithms.items():
@@ -85,13 +87,20 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
                 rows.append(failed_row(label, error))
                 continue
             rows.append(_finish(problem, result, label, part))
-            histories[label] = result.history
-    if not histories:
+            results[label] = result
+    if not results:
         folder.discard()
         raise failures[0]
-    summary = {"status": "error" if _exit_code(rows) else "ok", "rows": rows, "folder": folder.path}
+    summary = {
+        "status": "error" if _exit_code(rows) else "ok",
+        "rows": rows,
+        "folder": folder.path,
+        "report": folder.report,
+    }
     folder.write_summary(summary)
-    _draw(what, folder, histories, _described(problem))
+    command = _command("compare", file, output)
+    about = _about(what, problem, folder, results, _described(problem), command, text)
+    folder.write_report(pages.comparison_page(about, rows, results, tables.RESULTS))
 
     def show(console: Console) -> None:
         console.print(f"[bold]{escape(_described(problem))}[/bold]")
@@ -100,7 +109,7 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
         for row in rows:
             if row["status"] in tables.BAD:
                 console.print(escape(f"{row['algorithm']}: {row['message']}."))
-        console.print(f"Everything is in [bold]{escape(str(folder.path))}[/bold]", soft_wrap=True)
+        _where(console, folder)
 
     emit(summary, as_json, show)
     return _exit_code(rows)
@@ -157,9 +166,33 @@ def _finish(problem: Problem, result: Run, label: str, folder: RunFolder) -> dic
     return summary
 
 
-def _draw(what: config.Config, folder: RunFolder, histories: dict[str, list[Row]], title: str) -> None:
+def _about(
+    what: config.Config,
+    problem: Problem,
+    folder: RunFolder,
+    results: dict[str, Run],
+    title: str,
+    command: str,
+    text: str,
+) -> pages.About:
+    """What the report says of the problem; draws the figure, which has a file of its own too."""
+    figure = None
     if what.output.figures:
-        folder.write_figure(convergence(histories, title=title, best_name="lowest"))
+        histories = {label: result.history for label, result in results.items()}
+        figure = convergence(histories, title=title, best_name="lowest")
+        folder.write_figure(figure)
+    samples = sum(client.n_samples for client in problem.clients)
+    described = f"{_described(problem)}, {samples:,} samples"
+    return pages.About(title, described, command, figure, text, problem.data.feature_names)
+
+
+def _command(verb: str, file: Path, output: Path | None) -> str:
+    return shlex.join(["fedsolve", verb, str(file), *(() if output is None else ("--output", str(output)))])
+
+
+def _where(console: Console, folder: RunFolder) -> None:
+    where = f"The report is [bold]{escape(str(folder.report))}[/bold]; everything else is beside it"
+    console.print(where, soft_wrap=True)
 
 
 def _described(problem: Problem) -> str:

@@ -51,8 +51,10 @@ def partition(
     clients: int | None = None,
     seed: int = 0,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
 ) -> list[Client]:
     """The clients among whom (X, y) is divided.
 
@@ -61,12 +63,15 @@ def partition(
     """
     from fedsolve.client import Client  # the data room is read before there are clients
 
+    if feature_names is None and hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a data frame
+        feature_names, X = [str(column) for column in X.columns], X.to_numpy()
     design = csr_array(X) if issparse(X) else np.asarray(X)
     targets = np.asarray(y)
     weights = None if sample_weight is None else np.asarray(sample_weight)
+    offsets = None if offset is None else np.asarray(offset)
     if design.ndim != 2:
         raise DataError(f"X has shape {design.shape}; expected a matrix with one row per sample.")
-    for what, values in (("y", targets), ("sample_weight", weights), ("groups", groups)):
+    for what, values in (("y", targets), ("sample_weight", weights), ("offset", offsets), ("groups", groups)):
         if values is not None and np.shape(values)[:1] != (design.shape[0],):
             raise DataError(f"{what} has shape {np.shape(values)}, X {design.shape}; expected one value per row.")
     parts = split_indices(targets, scheme, clients=clients, seed=seed, groups=groups)
@@ -76,7 +81,14 @@ def partition(
         raise ConfigError(f"names = {list(names)}; expected {len(parts)} different ones.")
     rows = [_as_slice(part) for part in parts]
     return [
-        Client(name, design[part], targets[part], None if weights is None else weights[part])
+        Client(
+            name,
+            design[part],
+            targets[part],
+            None if weights is None else weights[part],
+            offset=None if offsets is None else offsets[part],
+            feature_names=feature_names,
+        )
         for name, part in zip(names, rows, strict=True)
     ]
 

@@ -31,7 +31,7 @@ from fedsolve.calls import PerClient
 from fedsolve.client import Client, client_step
 from fedsolve.data.columns import Categorical, Column, Numeric, Schema
 from fedsolve.data.transform import Transform, check_sparse
-from fedsolve.errors import ConfigError, DataError, QuorumNotReached, WrongType
+from fedsolve.errors import ConfigError, DataError, WrongType
 from fedsolve.federation import Federation
 from fedsolve.linalg import to_numpy
 from fedsolve.typing import Array
@@ -131,12 +131,18 @@ class Preprocess:
     # ── server ──
 
     def fit(self, fed: Federation) -> Transform:
-        """Learn what the schema leaves open, and have every client adopt it."""
+        """Learn what the schema leaves open, and have every client adopt it. Every client must take part: one that
+        missed what was agreed would later answer with columns of another meaning."""
+        with fed.setting_up():
+            return self._fit(fed)
+
+    def _fit(self, fed: Federation) -> Transform:
         declared = () if self.schema is None else self.schema.columns
         if self.schema is not None and not any(_learns(column) for column in declared):
             return self._agree(fed, _transform(declared, np.zeros(len(declared)), np.ones(len(declared)), ()))
         totals = self._totals(fed)
-        columns = declared or tuple(self._numeric(f"x{j}") for j in range(len(totals.weight)))
+        names = fed.feature_names or tuple(f"x{j}" for j in range(len(totals.weight)))
+        columns = declared or tuple(self._numeric(name) for name in names)
         numeric = [isinstance(column, Numeric) and column.needs_mean for column in columns]
         _check_observed(columns, totals.weight, numeric)
         mean = np.divide(totals.total, totals.weight, out=np.zeros(len(columns)), where=numeric)
@@ -145,7 +151,6 @@ class Preprocess:
         measured = [isinstance(column, Numeric) and column.needs_deviation for column in columns]
         if any(measured):
             spread = fed.sum(self.spread, mean=mean)
-            _check_everyone(fed)
             samples = sum(info.samples for info in fed.info.values())
             mean, deviation = _moments(columns, mean, totals.weight, spread, measured, samples)
         return self._agree(fed, _transform(columns, mean, deviation, _modes(columns, totals.levels)))
@@ -164,12 +169,10 @@ class Preprocess:
                         "all must have the same columns in the same order"
                     ) from None
             raise
-        _check_everyone(fed)
         return totals
 
     def _agree(self, fed: Federation, transform: Transform) -> Transform:
         fed.sum(self.adopt, transform=transform)
-        _check_everyone(fed)
         return transform
 
     # ── columns ──
@@ -181,16 +184,28 @@ class Preprocess:
     def _columns(self, client: Client) -> tuple[Numeric | Categorical, ...]:
         """The columns of this client's data, which must be those declared."""
         given = client.X.shape[1]
+        known = client.feature_names
         if self.schema is None:
-            columns: tuple[Numeric | Categorical, ...] = tuple(self._numeric(f"x{j}") for j in range(given))
+            names = known or tuple(f"x{j}" for j in range(given))
+            columns: tuple[Numeric | Categorical, ...] = tuple(self._numeric(name) for name in names)
         else:
             columns = self.schema.columns
+            declared = tuple(column.name for column in columns)
+            if known is not None and known != declared:
+                raise DataError(
+                    f"the columns are {_some(known)}, and the schema declares {_some(declared)}; "
+                    "declare every column under its own name, in the order of the data"
+                )
         if len(columns) != given:
-            names = ", ".join(column.name for column in columns[:8]) + (" …" if len(columns) > 8 else "")
-            raise DataError(f"X has {given} columns where the schema has {len(columns)}: {names}")
+            declared = tuple(column.name for column in columns)
+            raise DataError(f"X has {given} columns where the schema has {len(columns)}: {_some(declared)}")
         if sp.issparse(client.X):
             check_sparse(columns)
         return columns
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
 
 
 # ── what a client computes ──
@@ -300,13 +315,3 @@ def _check_finite(columns: Sequence[Column], sums: Array) -> None:
     for column, value in zip(columns, sums, strict=True):
         if not np.isfinite(value):
             raise DataError(f"column {column.name!r} has values too large to square: give it another unit")
-
-
-def _check_everyone(fed: Federation) -> None:
-    """A client that missed what was agreed would later answer with columns of another meaning."""
-    absent = [name for name in fed.clients if name not in fed.cohort.clients]
-    if absent:
-        raise QuorumNotReached(
-            f"preprocessing needs every client, and {', '.join(map(repr, absent))} did not answer; "
-            "wait for them, ask again with Participation(retries=…), or run without them"
-        )

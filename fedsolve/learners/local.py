@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,3 +52,11 @@ class GradientSteps:
             bounds = range(0, client.n_samples - self.batch_size + 1, self.batch_size)
             batches += [np.sort(order[start : start + self.batch_size]) for start in bounds]
         return [client.subset(index) for index in batches[: self.steps]]
+
+
+def safe_step(bounds: Iterable[float]) -> float:
+    """1 / the largest of the clients' smoothness bounds: a step that none of them overshoots with."""
+    steepest = max(bounds)
+    if not 0 < steepest < float("inf"):
+        raise ConfigError("this loss has no bound on its smoothness: give GradientSteps a step_size")
+    return 1.0 / steepest

@@ -2,6 +2,8 @@
 
 from fedsolve.losses.base import LinearLoss
 from fedsolve.losses.logistic import Logistic
+from fedsolve.losses.poisson import Poisson
+from fedsolve.losses.softmax import Softmax
 from fedsolve.losses.squared import Squared
 
-__all__ = ["LinearLoss", "Logistic", "Squared"]
+__all__ = ["LinearLoss", "Logistic", "Poisson", "Softmax", "Squared"]

@@ -3,7 +3,10 @@
     f_j(w) = Σ_i s_i ℓ(x_iᵀw, y_i) / Σ_i s_i + (l2/2) ‖w‖²,        f = Σ_j p_j f_j,   p_j = weight_j / Σ weight
 
 so that the weighted mean of the clients' values, gradients and Hessians is that of the pooled data. `w` has the
-intercept last; a free intercept is not penalised. With several outputs `w` is a matrix, a column for each.
+intercept last; a free intercept is not penalised. With several outputs `w` is a matrix, a column for each. A client's
+offset, if it has one, is added to x_iᵀw.
+
+An l1 penalty is no client's business: f is smooth, and the server adds l1 ‖w‖₁ (see `prox.py`).
 """
 
 from __future__ import annotations
@@ -32,14 +35,19 @@ class LinearLoss(ABC):
 
     l2: float = 0.0
     intercept: Intercept = None
+    l1: float = 0.0
 
     quadratic: ClassVar[bool] = False
+    # Whether the columns of w (several outputs) are problems of their own that share one Hessian.
+    separable: ClassVar[bool] = True
     curvature_bound: ClassVar[float]  # sup of d²ℓ/dη²
     provides: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "minimise"})
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.l2) and self.l2 >= 0):
-            raise ConfigError(f"l2 is a finite penalty of at least 0, got {self.l2}")
+        for name in ("l2", "l1"):
+            given = getattr(self, name)
+            if not (np.isfinite(given) and given >= 0):
+                raise ConfigError(f"{name} is a finite penalty of at least 0, got {given}")
         if self.intercept not in ("free", "penalised", None):
             raise ConfigError(f"intercept is 'free', 'penalised' or None, got {self.intercept!r}")
 
@@ -69,48 +77,41 @@ class LinearLoss(ABC):
 
     def value(self, client: Client, w: Array) -> float:
         """f_j(w)."""
-        xp = client.xp
         client.count("losses", client.n_samples)
-        losses = self.pointwise(xp, self.predictor(client, w), client.y)
-        s = client.sample_weight
-        total = xp.sum(losses) if s is None else s @ losses
-        return float(total) / client.weight + self.penalty(w)
+        return self._mean_loss(client, self.predictor(client, w)) + self.penalty(w)
 
     def along(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
         """f_j(w − ηp) for each η of a grid: two products with the data serve them all."""
-        xp, s = client.xp, client.sample_weight
         here, change = self.predictor(client, w), self.design(client).matvec(p)
         client.count("losses", client.n_samples * steps.shape[0])
-        values = []
-        for eta in (float(step) for step in steps):
-            losses = self.pointwise(xp, here - eta * change, client.y)
-            total = xp.sum(losses) if s is None else s @ losses
-            values.append(float(total) / client.weight + self.penalty(w - eta * p))
-        return xp.asarray(values, dtype=xp.float64, device=device(client.y))
+        etas = [float(step) for step in steps]
+        values = [self._mean_loss(client, here - eta * change) + self.penalty(w - eta * p) for eta in etas]
+        return client.xp.asarray(values, dtype=client.xp.float64, device=device(client.y))
+
+    def _mean_loss(self, client: Client, eta: Array) -> float:
+        losses, s = self.pointwise(client.xp, eta, self.targets(client)), client.sample_weight
+        return float(client.xp.sum(losses) if s is None else s @ losses) / client.weight
 
     def gradient(self, client: Client, w: Array) -> Array:
-        """∇f_j(w)."""
-        y, s, design = client.y, client.sample_weight, self.design(client)
+        """∇f_j(w), from the rows."""
+        s = client.sample_weight
         client.count("gradients", client.n_samples)
-        r = self.derivative(client.xp, client.at(("predictor", self.intercept), w, design.matvec), y)
+        r = self.derivative(client.xp, self.predictor(client, w), self.targets(client))
         if s is not None:
             r = r * (s if r.ndim == 1 else s[:, None])
-        g = design.rmatvec(r)
+        g = self.design(client).rmatvec(r)
         g /= client.weight
-        if self.l2:
-            g += self.l2 * self._penalised(w)
-        return g
+        return self._add_penalty_gradient(g, w)
 
     def hessian(self, client: Client, w: Array) -> Symmetric:
-        """∇²f_j(w); with several outputs the one block that all of them share."""
+        """∇²f_j(w); of order p for separable outputs, which share it, and of order pk otherwise."""
         if self.quadratic:
             return client.cached((self, "hessian"), lambda: self._hessian(client, w))
         return self._hessian(client, w)
 
     def _hessian(self, client: Client, w: Array) -> Symmetric:
-        xp = client.xp
         client.count("hessians", 1)
-        c, s = self.curvature(xp, self.predictor(client, w), client.y), client.sample_weight
+        c, s = self.curvature(client.xp, self.predictor(client, w), self.targets(client)), client.sample_weight
         if s is not None:
             c = s if c is None else c * s
         if c is None:
@@ -119,24 +120,58 @@ class LinearLoss(ABC):
             gram = self.design(client).gram(c / client.weight)  # scaling n weights is cheaper than p² entries
         return gram.add_diagonal(self.l2 * self._mask(client.y, gram.n)) if self.l2 else gram
 
+    # Methods that solve with local Hessians keep them, and use them for products and gradients too.
+
+    def kept_hessian(self, client: Client, w: Array) -> Symmetric:
+        """The local Hessian, kept for the last w."""
+        return (
+            self.hessian(client, w)
+            if self.quadratic
+            else client.at((self, "kept"), w, lambda v: self._hessian(client, v))
+        )
+
     def hessian_factor(self, client: Client, w: Array) -> Factor:
         """A factorisation of the local Hessian, kept while it holds."""
 
-        def compute() -> Factor:
+        def compute(v: Array) -> Factor:
             client.count("factorisations", 1)
-            return factor(self.hessian(client, w))
+            return factor(self.kept_hessian(client, v))
 
-        return client.cached((self, "factor"), compute, at=None if self.quadratic else w)
+        if self.quadratic:
+            return client.cached((self, "factor"), lambda: compute(w))
+        return client.at((self, "factor"), w, compute)
 
-    def minimise(self, client: Client) -> Array:
-        """argmin f_j: the local fit."""
+    def hessian_product(self, client: Client, w: Array, v: Array) -> Array:
+        """∇²f_j(w) v, with the kept Hessian."""
+        full = self.kept_hessian(client, w).full()
+        if full.shape[0] == v.shape[0]:
+            return full @ v
+        return client.xp.reshape(full @ client.xp.reshape(v, (-1,)), v.shape)
+
+    def newton_gradient(self, client: Client, w: Array) -> Array:
+        """∇f_j(w) where the local Hessian is kept: H_j w + ∇f_j(0) for a quadratic, which needs no pass over the data
+        (FedNewton, Algorithm 1, lines 1 and 5); from the rows otherwise."""
+        if not self.quadratic:
+            return self.gradient(client, w)
+        at_zero = client.cached((self, "gradient at 0"), lambda: self.gradient(client, 0.0 * w))
+        return self.hessian_product(client, w, w) + at_zero
+
+    def minimise(self, client: Client, anchor: Array | None = None, pull: float = 0.0) -> Array:
+        """argmin f_j, the local fit; or argmin f_j + (pull/2) ‖w − anchor‖², the proximal step from an anchor."""
         from fedsolve.losses.local import newton
 
-        return newton(self, client)
+        return newton(self, client, anchor, pull)
 
     def predictor(self, client: Client, w: Array) -> Array:
-        """η = Xw, kept for the last w asked for: value, gradient and Hessian at one point share it."""
-        return client.at(("predictor", self.intercept), w, self.design(client).matvec)
+        """η = Xw + offset, kept for the last w asked for: value, gradient and Hessian at one point share it."""
+        matvec, offset = self.design(client).matvec, client.offset
+        if offset is not None:
+            return client.at(("predictor", self.intercept), w, lambda v: matvec(v) + offset)
+        return client.at(("predictor", self.intercept), w, matvec)
+
+    def targets(self, client: Client) -> Array:
+        """What the predictor is compared with."""
+        return client.y
 
     def design(self, client: Client) -> Design:
         """The client's inputs, with the intercept's column if there is one."""
@@ -144,6 +179,11 @@ class LinearLoss(ABC):
         if self.intercept is None:
             return inner
         return client.cached("with intercept", lambda: with_intercept(inner))
+
+    def zero(self, client: Client) -> Array:
+        """w = 0 at a client."""
+        shape = self.shape(client.design.shape[1], tuple(client.y.shape[1:]))
+        return client.xp.zeros(shape, dtype=client.xp.float64, device=device(client.y))
 
     # ── the objective ──
 
@@ -156,14 +196,15 @@ class LinearLoss(ABC):
         if not self.l2:
             return 0.0
         penalised = w[:-1, ...] if self.intercept == "free" else w
-        xp = namespace(w)
-        return 0.5 * self.l2 * float(xp.sum(penalised * penalised))
+        return 0.5 * self.l2 * float(namespace(w).sum(penalised * penalised))
 
-    def _penalised(self, w: Array) -> Array:
-        if self.intercept != "free":
-            return w
-        mask = self._mask(w, w.shape[0])
-        return w * (mask if w.ndim == 1 else mask[:, None])
+    def _add_penalty_gradient(self, g: Array, w: Array) -> Array:
+        if self.l2:
+            if self.intercept == "free":
+                mask = self._mask(w, w.shape[0])
+                w = w * (mask if w.ndim == 1 else mask[:, None])
+            g += self.l2 * w
+        return g
 
     def _mask(self, model: Array, p: int) -> Array:
         """1 for each penalised coordinate, 0 for a free intercept; of the library and on the device of `model`."""
@@ -173,8 +214,21 @@ class LinearLoss(ABC):
             mask[-1] = 0.0
         return mask
 
+    def l1_weights(self, shape: tuple[int, ...]) -> Array:
+        """The weight of each |w_i| at the server."""
+        weights = np.full(shape, self.l1)
+        if self.intercept == "free":
+            weights[-1] = 0.0
+        return weights
+
+    def doubt(self, value: float, samples: int) -> str | None:
+        """A reason to doubt that there is a minimum, if this value was reached on so many samples of weight 1."""
+        return None
+
     def smoothness(self, client: Client) -> float:
-        """A bound on λ_max(∇²f_j) for all w: curvature_bound · λ_max(Σ s x xᵀ / Σ s) + l2."""
+        """A bound on λ_max(∇²f_j) for all w: curvature_bound · λ_max(Σ s x xᵀ / Σ s) + l2; infinite where none is."""
+        if not np.isfinite(self.curvature_bound):
+            return float("inf")
 
         def compute() -> float:
             gram = self.design(client).gram(client.sample_weight)

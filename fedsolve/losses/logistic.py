@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 from typing import Any, ClassVar
 
 from fedsolve.client import Client
@@ -40,14 +41,23 @@ class Logistic(LinearLoss):
                 f"got {y.min():g} … {y.max():g}; for −1 and 1 use (y + 1) / 2"
             )
 
-    def minimise(self, client: Client) -> Array:
+    def minimise(self, client: Client, anchor: Array | None = None, pull: float = 0.0) -> Array:
         y = to_numpy(client.y)
-        if (self.intercept == "free" or self.l2 == 0) and (y.max() == 0 or y.min() == 1):
+        if not pull and (self.intercept == "free" or self.l2 == 0) and (y.max() == 0 or y.min() == 1):
             raise DataError(
                 f"client {client.name!r} has only one class, so its own fit has no finite minimiser; "
                 "penalise the intercept too, or use an algorithm that needs no local fits (Newton)"
             )
-        return super().minimise(client)
+        return super().minimise(client, anchor, pull)
+
+    def doubt(self, value: float, samples: int) -> str | None:
+        # Unless the classes can be separated, some sample is on the wrong side, and costs at least log 2.
+        if self.l2 or self.l1 or value * samples >= log(2):
+            return None
+        return (
+            "the classes can be separated, so there is no finite solution and the weights grow without end; "
+            "add a penalty, l2 > 0"
+        )
 
     def model(self, w: Array) -> LinearModel:
         return LinearModel(w, self.intercept is not None, "logistic")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from array_api_compat import device
-
 from fedsolve.client import Client
-from fedsolve.linalg import namespace
+from fedsolve.linalg import Factor, factor
 from fedsolve.losses.base import LinearLoss
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
@@ -35,14 +33,22 @@ class Squared(LinearLoss):
     def check(self, client: Client) -> None:
         """Any finite target will do."""
 
-    def minimise(self, client: Client) -> Array:
-        s = client.sample_weight
-        y = client.y if s is None else client.y * (s if client.y.ndim == 1 else s[:, None])
-        xp = namespace(client.y)
-        p = self.design(client).shape[1]
-        zero = xp.zeros((p, *client.y.shape[1:]), dtype=xp.float64, device=device(client.y))
-        client.count("gradients", client.n_samples)
-        return self.hessian_factor(client, zero).solve(self.design(client).rmatvec(y) / client.weight)
+    def minimise(self, client: Client, anchor: Array | None = None, pull: float = 0.0) -> Array:
+        if pull:
+            # From the anchor one Newton step of the proximal objective is exact: w − (H_j + pull I)⁻¹ ∇f_j(w).
+            assert anchor is not None
+            return anchor - self._proximal_factor(client, anchor, pull).solve(self.newton_gradient(client, anchor))
+        zero = self.zero(client)
+        return -self.hessian_factor(client, zero).solve(self.newton_gradient(client, zero))
+
+    def _proximal_factor(self, client: Client, w: Array, pull: float) -> Factor:
+        def compute() -> Factor:
+            client.count("factorisations", 1)
+            hessian = self.hessian(client, w)
+            extra = pull * client.xp.ones(hessian.n, dtype=client.xp.float64, device=w.device)
+            return factor(hessian.map(lambda array: array + 0.0).add_diagonal(extra))
+
+        return client.cached((self, "proximal", pull), compute)
 
     def model(self, w: Array) -> LinearModel:
         return LinearModel(w, self.intercept is not None, "identity")

@@ -13,6 +13,7 @@ from fedsolve.report.tables import size
 # Okabe and Ito's colours, told apart by people who see colours differently; then the same with other dashes.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
+ROOM = 50  # letters below an axis
 DASHES = ("-", "--", ":", "-.")
 
 
@@ -24,32 +25,59 @@ def convergence(
     best_name: str = "best",
 ) -> bytes:
     """A PNG with a line per run. `best` is the value to compare with; without it, the lowest of all."""
+    figure = blank()
+    draw_convergence(figure, histories, best=best, best_name=best_name)
+    if title:
+        figure.suptitle(title)
+    return png(figure)
+
+
+def blank(width: float = 10, height: float = 7) -> Any:
+    """An empty figure that belongs to no window."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def png(figure: Any) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    return buffer.getvalue()
+
+
+def style(index: int) -> dict[str, Any]:
+    """The look of the line in this place, the same in every figure."""
+    which = index % len(COLOURS)
+    return {
+        "color": COLOURS[which],
+        "marker": MARKERS[which],
+        "linestyle": DASHES[index // len(COLOURS) % len(DASHES)],
+    }
+
+
+def draw_convergence(
+    figure: Any, histories: Mapping[str, Sequence[Row]], *, best: float | None, best_name: str
+) -> None:
+    """Gradient norm and value, against rounds and against bytes: four panels."""
     if best is None:
         seen = [_number(row.value) for rows in histories.values() for row in rows]
         best = min((value for value in seen if math.isfinite(value)), default=0.0)
-    figure = Figure(figsize=(10, 7), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(2, 2, sharex="col", sharey="row")
     for index, (label, rows) in enumerate(histories.items()):
-        style = _style(index)
+        look = style(index)
         norms = [_number(row.gradient_norm) for row in rows]
         gaps = [_number(row.value) - best for row in rows]
         places: list[list[int]] = [[row.round for row in rows], [_sent(row) for row in rows]]
         for line, values in enumerate((norms, gaps)):
             for column, positions in enumerate(places):
-                _draw(axes[line][column], positions, values, label, style)
+                _draw(axes[line][column], positions, values, label, look)
     _dress(axes, histories, best_name)
     if len(histories) > 1:
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
-    if title:
-        figure.suptitle(title)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
-    return buffer.getvalue()
 
 
 def _number(value: float | None) -> float:
@@ -60,21 +88,12 @@ def _sent(row: Row) -> int:
     return row.bytes_up + row.bytes_down
 
 
-def _style(index: int) -> dict[str, Any]:
-    which = index % len(COLOURS)
-    return {
-        "color": COLOURS[which],
-        "marker": MARKERS[which],
-        "linestyle": DASHES[index // len(COLOURS) % len(DASHES)],
-    }
-
-
-def _draw(axis: Any, positions: Sequence[float], values: Sequence[float], label: str, style: dict[str, Any]) -> None:
+def _draw(axis: Any, positions: Sequence[float], values: Sequence[float], label: str, look: dict[str, Any]) -> None:
     """What is not positive has no place on a log scale and is left out."""
     kept = [(position, value) for position, value in zip(positions, values, strict=True) if value > 0]
     x, y = [position for position, _ in kept], [value for _, value in kept]
     few = len(kept) <= 30
-    axis.plot(x, y, label=label, linewidth=1.6, markersize=5 if few else 4, markevery=None if few else 0.1, **style)
+    axis.plot(x, y, label=label, linewidth=1.6, markersize=5 if few else 4, markevery=None if few else 0.1, **look)
 
 
 def _dress(axes: Any, histories: Mapping[str, Sequence[Row]], best_name: str) -> None:
@@ -82,30 +101,44 @@ def _dress(axes: Any, histories: Mapping[str, Sequence[Row]], best_name: str) ->
     axes[1][0].set_ylabel(f"value − {best_name} value")
     axes[1][0].set_xlabel("communication rounds")
     axes[1][1].set_xlabel("sent, both ways, all clients")
-    rounds = [rows[-1].round for rows in histories.values() if rows]
-    sent = [_sent(rows[-1]) for rows in histories.values() if rows]
+    rounds = [row.round for rows in histories.values() for row in rows]
+    sent = [_sent(row) for rows in histories.values() for row in rows]
+    ends = [rows[-1] for rows in histories.values() if rows]
     for line in axes:
         for axis in line:
             axis.set_yscale("log")
             axis.grid(True, which="major", alpha=0.25)
             axis.spines[["top", "right"]].set_visible(False)
     # The columns share their axes, so that one of each sets both.
-    _scale(axes[1][0], rounds, lambda value: f"{value:g}", zero=True)
-    _scale(axes[1][1], sent, size, zero=False)
+    _scale(axes[1][0], rounds, [row.round for row in ends], lambda value: f"{value:.0f}")
+    _scale(axes[1][1], sent, [_sent(row) for row in ends], size)
 
 
-def _scale(axis: Any, ends: Sequence[int], text: Callable[[float], str], zero: bool) -> None:
-    """Rounds in the hundreds would squash those in the tens: then a log scale, with a place for round 0."""
+def _scale(axis: Any, places: Sequence[int], ends: Sequence[int], text: Callable[[float], str]) -> None:
+    """Rounds in the hundreds would squash those in the tens: then a log scale, with a place for 0 if it is there. No
+    more labels than there is room for."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+    low, high = min((place for place in places if place > 0), default=1), max(places, default=1)
+    zero = min(places, default=0) == 0
+    labels = ROOM // (max(len(text(low)), len(text(high))) + 2)
     if len(ends) > 1 and max(ends) > 20 * max(min(ends), 1):
-        axis.set_xscale("symlog" if zero else "log", **({"linthresh": 1} if zero else {}))
-        powers = range(math.ceil(math.log10(max(ends))) + 1)
-        ticks = [step * 10**power for power in powers for step in (1, 2, 5)]
+        axis.set_xscale("symlog" if zero else "log", **({"linthresh": low} if zero else {}))
+        ticks = log_ticks(low, high, labels - zero)
         axis.xaxis.set_major_locator(FixedLocator([0, *ticks] if zero else ticks))
         axis.xaxis.set_minor_locator(NullLocator())
     else:
-        axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+        axis.xaxis.set_major_locator(MaxNLocator(nbins=max(1, min(labels - 1, 6)), integer=True))
     if zero:
-        axis.set_xlim(left=-0.2 if axis.get_xscale() == "symlog" else -0.02 * max(*ends, 1))
+        axis.set_xlim(left=-0.2 * low if axis.get_xscale() == "symlog" else -0.02 * max(high, 1))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+
+
+def log_ticks(low: float, high: float, most: int) -> list[float]:
+    """Round numbers from low to high: 1, 2, 5, 10 over few decades, then 1, 3, 10, then powers of ten, or some."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps, every in (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 3)):
+        ticks = [step * 10.0**power for power in powers[::every] for step in steps if low <= step * 10.0**power <= high]
+        if len(ticks) <= most:
+            break
+    return ticks

@@ -6,9 +6,10 @@
     model.npz         the model; `fedsolve predict` and `fedsolve.load_model` read it
     summary.json      how it ended, in one object
     convergence.png   gradient norm and value, against rounds and against bytes
+    report.html       all of it on one page
     checkpoint.bin    what `--resume` goes on from, with its ledger beside it
 
-A comparison has a folder of these for each algorithm, and one summary and figure above them. Apart from the
+A comparison has a folder of these for each algorithm, and one summary, figure and report above them. Apart from the
 history, a file is there whole or not at all, and nothing that others put here is ever removed.
 """
 
@@ -30,9 +31,9 @@ from fedsolve.ledger import Entry, Ledger
 from fedsolve.report.plain import to_json
 
 CONFIG, HISTORY, LEDGER, MODEL = "config.toml", "history.jsonl", "ledger.csv", "model.npz"
-SUMMARY, FIGURE, CHECKPOINT = "summary.json", "convergence.png", "checkpoint.bin"
+SUMMARY, FIGURE, REPORT, CHECKPOINT = "summary.json", "convergence.png", "report.html", "checkpoint.bin"
 CHECKPOINT_LEDGER = CHECKPOINT + ".ledger"
-OURS = (CONFIG, HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, CHECKPOINT, CHECKPOINT_LEDGER)
+OURS = (CONFIG, HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, REPORT, CHECKPOINT, CHECKPOINT_LEDGER)
 
 
 class RunFolder:
@@ -140,6 +141,13 @@ class RunFolder:
 
     def write_figure(self, png: bytes) -> None:
         write_atomically(self.path / FIGURE, png)
+
+    @property
+    def report(self) -> Path:
+        return self.path / REPORT
+
+    def write_report(self, page: str) -> None:
+        write_atomically(self.report, page.encode())
 
 
 def _is_row(line: str) -> bool:

@@ -35,11 +35,11 @@ def number(value: float | None, digits: int = 2) -> str:
 
 
 # A run that ends by its budget has the name of the budget for a status.
-_LIMITS = {"rounds": "round limit", "bytes": "byte limit", "seconds": "time limit"}
+LIMITS = {"rounds": "round limit", "bytes": "byte limit", "seconds": "time limit"}
 
 
 def _status(status: str) -> Text:
-    said = _LIMITS.get(status, status)
+    said = LIMITS.get(status, status)
     return Text(said, style="bold red" if status in BAD else "green" if status in GOOD else "yellow")
 
 

@@ -16,9 +16,14 @@ from fedsolve.transports.base import Versions
 
 
 class InProcess:
-    """The default. `threads` sets how many BLAS may use; None leaves that as it is."""
+    """The default. `threads` sets how many BLAS may use; None leaves that as it is.
 
-    def __init__(self, clients: Sequence[Client], threads: int | None = None) -> None:
+    Every run computes anew what clients keep between rounds, so that its accounts are its own; `keep_caches=True` lets
+    several runs on the same clients share it (Gram matrices, factors).
+    """
+
+    def __init__(self, clients: Sequence[Client], threads: int | None = None, *, keep_caches: bool = False) -> None:
+        self.keep_caches = keep_caches
         self.clients = {client.name: client for client in checked_names(clients)}
         self.threads = threads
         self._runtimes: dict[str, Runtime] = {}
@@ -34,7 +39,10 @@ class InProcess:
         if self.threads is not None:
             self._limits = threadpool_limits(self.threads)
         served = Served(protocols)
-        self._runtimes = {name: Runtime(client, served, remember=False) for name, client in self.clients.items()}
+        if not self.keep_caches:
+            for client in self.clients.values():
+                client.forget()
+        self._runtimes = {name: Runtime(client, served) for name, client in self.clients.items()}
 
     def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> dict[str, Reply | Failure]:
         # Forwards and backwards by turns: the data visited last is still in the processor's cache, and comes first.
@@ -44,11 +52,11 @@ class InProcess:
         return {name: answers[name] for name in requests}
 
     def memories(self) -> dict[str, Versions] | None:
-        return {name: dict(runtime.versions) for name, runtime in self._runtimes.items()}
+        return {name: runtime.snapshot() for name, runtime in self._runtimes.items()}
 
     def restore(self, memories: Mapping[str, Versions], attempt: int) -> None:
         for name, runtime in self._runtimes.items():
-            runtime.versions, runtime.attempt = dict(memories[name]), attempt
+            runtime.restore(attempt, memories[name])
 
     def close(self) -> None:
         if hasattr(self._limits, "restore_original_limits"):

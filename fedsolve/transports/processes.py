@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from fedsolve import wire
 from fedsolve.client import Client
-from fedsolve.errors import ConfigError, TransportError
+from fedsolve.errors import ConfigError, TransportError, WireError
 from fedsolve.messages import Failure, Reply, Request, decode_answer
 from fedsolve.runtime import Runtime, Served
 from fedsolve.transports.base import Versions
@@ -101,7 +101,10 @@ class Processes:
                 break  # the deadline: who has not answered is missing
             for pipe in ready:
                 name, data = self._receive(busy[pipe])  # type: ignore[index]
-                answer = decode_answer(data, self._types)
+                try:
+                    answer = decode_answer(data, self._types)
+                except WireError as error:
+                    raise type(error)(f"client {name!r}: {error}") from error
                 request = requests.get(name)
                 if request is not None and _answers(answer, request):  # else late, from an earlier exchange
                     answers[name] = answer
@@ -188,12 +191,13 @@ def _serve(
             runtime = runtimes[name]
             if verb == _RESTORE:
                 preamble, values, _ = wire.decode(data, runtime.types)
-                runtime.versions, runtime.attempt = values[0], preamble.attempt
+                runtime.restore(preamble.attempt, values[0])
                 continue
             answer = (
-                runtime.answer_bytes(data)
-                if verb == _ASK
-                else wire.encode(Preamble(FILE), [Part(dict(runtime.versions))])
+                runtime.answer_bytes(data) if verb == _ASK else wire.encode(Preamble(FILE), [Part(runtime.snapshot())])
             )
-            pipe.send_bytes(name.encode())
-            pipe.send_bytes(answer)
+            try:
+                pipe.send_bytes(name.encode())
+                pipe.send_bytes(answer)
+            except OSError:
+                return  # the server has gone without waiting for this answer

@@ -36,13 +36,15 @@ def test_demo(command: Command, tmp_path: Path) -> None:
     assert rows["Newton"]["status"] == "converged"
     assert rows["Newton"]["distance_to_pooled"] <= 1e-8
     assert rows["Scaffold"]["distance_to_pooled"] <= 1e-6
+    assert rows["FedNewtonCG"]["distance_to_pooled"] <= 1e-8
+    assert rows["FedNewton"]["status"] == "diverged"  # a result, not a fault
     assert rows["FedAvg"]["distance_to_pooled"] > 1e-3  # local steps on unlike clients: beside the solution
     assert rows["DKRR"]["distance_to_pooled"] > 1e-3  # so is the average of local fits
     assert result["pooled"]["gradient_norm"] < 1e-10
     assert sum(site["patients"] for site in result["hospitals"]) == 569
     assert all(0 < site["malignant"] < 1 for site in result["hospitals"])
     folder = tmp_path / "runs/demo"
-    assert {"convergence.png", "summary.json", *rows} == {each.name for each in folder.iterdir()}
+    assert {"convergence.png", "report.html", "summary.json", *rows} == {each.name for each in folder.iterdir()}
     history = [json.loads(line) for line in (folder / "Scaffold/history.jsonl").read_text().splitlines()]
     assert history[-1]["gradient_norm"] < 1e-3 * history[len(history) // 4]["gradient_norm"]
 

@@ -28,6 +28,7 @@ def test_run_and_its_folder(command: Command, run_file: RunFile, tmp_path: Path)
     assert result["status"] == "converged"
     assert result["gradient_norm"] <= 1e-9
     assert result["folder"] == "out"
+    assert result["report"] == "out/report.html"
     assert result["scores"]["train"] > 0.95
     assert len(result["clients"]) == 4
     folder = tmp_path / "out"
@@ -44,6 +45,7 @@ def test_run_and_its_folder(command: Command, run_file: RunFile, tmp_path: Path)
     assert (folder / "convergence.png").read_bytes().startswith(b"\x89PNG")
     model = fs.load_model(folder / "model.npz")
     assert model.classes == ("malignant", "benign")
+    assert "fedsolve run" in (folder / "report.html").read_text()
     assert not list(folder.glob(".*"))  # nothing temporary is left
 
 
@@ -51,7 +53,7 @@ def test_run_for_people(command: Command, run_file: RunFile) -> None:
     outcome = command("run", run_file())
     assert outcome.status == 0
     assert outcome.err == ""  # no bar where nobody watches
-    for word in ("Newton", "converged", "‖gradient‖", "4 clients", "Accuracy", "runs/problem-"):
+    for word in ("Newton", "converged", "‖gradient‖", "4 clients", "Accuracy", "runs/problem-", "report.html"):
         assert word in outcome.out
 
 
@@ -233,7 +235,15 @@ def test_compare(command: Command, run_file: RunFile, tmp_path: Path) -> None:
     assert [row["algorithm"] for row in rows] == ["FedAvg", "FedAvg 2", "Newton / exact"]
     assert [row["status"] for row in rows] == ["rounds", "rounds", "converged"]
     inner = sorted(each.name for each in (tmp_path / "out").iterdir())
-    assert inner == ["FedAvg", "FedAvg-2", "Newton-exact", "config.toml", "convergence.png", "summary.json"]
+    assert inner == [
+        "FedAvg",
+        "FedAvg-2",
+        "Newton-exact",
+        "config.toml",
+        "convergence.png",
+        "report.html",
+        "summary.json",
+    ]
     assert fs.load_model(tmp_path / "out/FedAvg-2/model.npz").w.shape == (31,)
     shown = command("compare", run_file(*COMPARE, add=SEVERAL), "--output", "out", "--force").out
     assert "Newton / exact" in shown

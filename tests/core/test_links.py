@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from fedsolve.errors import ConfigError, LinkExceeded
 from fedsolve.calls import Gather, Mean
+from fedsolve.errors import ConfigError, LinkExceeded
 from fedsolve.links import Link
 from tests.core.federations import MEASURE, STEPS, TRANSPORTS, Recorder, clients, join
 

@@ -114,7 +114,7 @@ def test_imputing_equals_scikit_learn_on_the_pooled_data():
     X = with_gaps(made()[0])
     transform, fed = fit(Preprocess(standardise=False), split(X))
     np.testing.assert_allclose(transform.apply(X), SimpleImputer().fit_transform(X), rtol=1e-12)
-    assert fed.ledger.total("algorithm").exchanges == 2  # sums, and the agreement
+    assert fed.ledger.total("setup").exchanges == 1 + 2  # sums, and the agreement
     transform, _ = fit(Preprocess(standardise=False, impute=-7.5, indicator=True), split(X))
     imputed = SimpleImputer(strategy="constant", fill_value=-7.5, add_indicator=True).fit_transform(X)
     order = [j + k for j in range(P) for k in (0, P)]
@@ -140,7 +140,7 @@ def test_declared_ranges_ask_nothing():
     )
     transform, fed = fit(Preprocess(schema), split(X))
     np.testing.assert_allclose(transform.apply(X), MinMaxScaler().fit_transform(X), atol=1e-15)
-    assert fed.ledger.total("algorithm").exchanges == 1
+    assert fed.ledger.total("setup").exchanges == 1 + 1
     assert transform.apply([[100.0, None]]).tolist() == [[2.0, 0.25]]
 
 
@@ -511,13 +511,25 @@ def test_values_too_large():
         fit(Preprocess(), split(made()[0] * 1e200))
 
 
-def test_a_client_that_does_not_answer():
-    lossy = fs.Participation(dropout=0.5)
-    with pytest.raises(QuorumNotReached, match=r"preprocessing needs every client.*retries"):
-        fit(Preprocess(), split(made()[0]), participation=lossy)
-    patient = fs.Participation(dropout=0.5, retries=50)
-    sure, _ = fit(Preprocess(), split(made()[0]), participation=patient)
+def test_setting_up_loses_nobody_in_simulation():
+    lossy = fs.Participation(dropout=0.9)
+    sure, _ = fit(Preprocess(), split(made()[0]), participation=lossy)
     np.testing.assert_array_equal(sure.scale, fit(Preprocess(), split(made()[0]))[0].scale)
+
+
+class OneIsSilent(fs.transports.InProcess):
+    """A client that joins and then says no more."""
+
+    def deliver(self, requests, deadline):
+        answers = super().deliver(requests, deadline)
+        steps = next(iter(requests.values())).routes.value
+        return answers if steps[0][1] == "join" else {k: v for k, v in answers.items() if k != "client-1"}
+
+
+def test_a_client_that_does_not_answer_is_not_left_out_silently():
+    X, y = made()
+    with pytest.raises(QuorumNotReached, match="client-1 did not answer"):
+        fs.run(NEWTON, OneIsSilent(split(X, y)), preprocess=Preprocess())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""The Poisson loss: ℓ = e^η − yη, for counts; a client's offset is the logarithm of its exposures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fedsolve.client import Client
+from fedsolve.errors import DataError
+from fedsolve.linalg import to_numpy
+from fedsolve.losses.base import LinearLoss
+from fedsolve.models import LinearModel
+from fedsolve.typing import Array
+
+# Beyond this predictor (a mean of 10^130) the exponential is cut off, so that a step that is far too long has a huge
+# but finite value and is refused like any other. No solution is there.
+_CEILING = 300.0
+
+
+@dataclass(frozen=True)
+class Poisson(LinearLoss):
+    r"""Poisson regression with logarithmic link, $\frac1n\sum_i e^{\eta_i}-y_i\eta_i+\frac{\lambda}{2}\|w\|^2$.
+
+    Its curvature has no bound, so neither has its smoothness: gradient methods must be given a step size.
+    """
+
+    curvature_bound: ClassVar[float] = float("inf")
+
+    def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
+        return _mean(xp, eta) - y * eta
+
+    def derivative(self, xp: Any, eta: Array, y: Array) -> Array:
+        return _mean(xp, eta) - y
+
+    def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
+        return _mean(xp, eta)
+
+    def check(self, client: Client) -> None:
+        y = to_numpy(client.y)
+        if y.ndim != 1:
+            raise DataError(f"client {client.name!r}: the Poisson loss has one target, y has shape {y.shape}")
+        if y.min() < 0:
+            raise DataError(f"client {client.name!r}: counts are not negative, got {y.min():g}")
+
+    def minimise(self, client: Client, anchor: Array | None = None, pull: float = 0.0) -> Array:
+        if not pull and (self.intercept == "free" or self.l2 == 0) and to_numpy(client.y).max() == 0:
+            raise DataError(
+                f"client {client.name!r} has only zero counts, so its own fit has no finite minimiser; "
+                "penalise the intercept too, or use an algorithm that needs no local fits (Newton)"
+            )
+        return super().minimise(client, anchor, pull)
+
+    def model(self, w: Array) -> LinearModel:
+        return LinearModel(w, self.intercept is not None, "exponential")
+
+
+def _mean(xp: Any, eta: Array) -> Array:
+    return xp.exp(xp.clip(eta, None, _CEILING))

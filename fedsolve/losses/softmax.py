@@ -1,0 +1,140 @@
+"""The softmax loss: ℓ = log Σ_c e^{η_c} − η_y, for k classes, with a column of w for each.
+
+Adding one vector to all columns changes no probability. Where l2 does not decide (a free intercept; every row without
+l2) ½ (Σ_c w_c)² / k per row is added: it does not move the minimum, where that sum is zero, and makes it the only one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedsolve.arrays import Symmetric
+from fedsolve.client import Client
+from fedsolve.errors import ConfigError, DataError
+from fedsolve.linalg import largest_eigenvalue, like, namespace, to_numpy
+from fedsolve.losses.base import LinearLoss
+from fedsolve.models import LinearModel
+from fedsolve.typing import Array
+
+
+@dataclass(frozen=True)
+class Softmax(LinearLoss):
+    """Multinomial logistic regression for labels 0 … classes − 1, or rows of class probabilities."""
+
+    classes: int = 2
+
+    separable: ClassVar[bool] = False
+    curvature_bound: ClassVar[float] = 0.5  # of diag(p) − ppᵀ
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.classes < 2:
+            raise ConfigError(f"the softmax loss has at least two classes, got {self.classes}")
+
+    def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
+        top = xp.max(eta, axis=1, keepdims=True)
+        return xp.log(xp.sum(xp.exp(eta - top), axis=1)) + top[:, 0] - xp.sum(y * eta, axis=1)
+
+    def derivative(self, xp: Any, eta: Array, y: Array) -> Array:
+        return _probabilities(xp, eta) - y
+
+    def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
+        raise NotImplementedError("the classes are coupled: see _hessian")
+
+    def targets(self, client: Client) -> Array:
+        """One-hot rows."""
+        if client.y.ndim == 2:
+            return client.y
+
+        def compute() -> Array:
+            return like(np.eye(self.classes)[to_numpy(client.y).astype(np.int64)], client.y)
+
+        return client.cached(("one-hot", self.classes), compute)
+
+    def shape(self, features: int, outputs: tuple[int, ...]) -> tuple[int, ...]:
+        return (features + (self.intercept is not None), self.classes)
+
+    def _hessian(self, client: Client, w: Array) -> Symmetric:
+        """Block (a, b) is Σ s (p_a δ_ab − p_a p_b) x xᵀ / Σ s; rows of w are outer, classes inner."""
+        client.count("hessians", 1)
+        xp, s, design = client.xp, client.sample_weight, self.design(client)
+        P = _probabilities(xp, self.predictor(client, w))
+        scale = (1.0 if s is None else s) / client.weight
+        p, k = w.shape
+        blocks = xp.zeros((p, k, p, k), dtype=xp.float64, device=w.device)
+        for a in range(k):
+            for b in range(a, k):
+                # A Gram matrix has weights ≥ 0: off the diagonal it is subtracted.
+                block = (
+                    design.gram(scale * P[:, a] * (1.0 - P[:, a])).full()
+                    if a == b
+                    else -design.gram(scale * P[:, a] * P[:, b]).full()
+                )
+                blocks[:, a, :, b] = block
+                blocks[:, b, :, a] = block
+        for row in self._loose_rows(p):
+            blocks[row, :, row, :] += 1.0 / k
+        hessian = Symmetric(xp.reshape(blocks, (p * k, p * k)), exact=client.is_numpy)
+        if not self.l2:
+            return hessian
+        mask = self._mask(client.y, p)
+        return hessian.add_diagonal(self.l2 * xp.reshape(mask[:, None] * xp.ones_like(w), (-1,)))
+
+    def _loose_rows(self, p: int) -> range:
+        """The rows whose sum over the classes the data leaves open."""
+        if not self.l2:
+            return range(p)
+        return range(p - 1, p) if self.intercept == "free" else range(0)
+
+    def penalty(self, w: Array) -> float:
+        p, k = w.shape
+        xp, rows = namespace(w), self._loose_rows(p)
+        sums = xp.sum(w[rows.start :, :], axis=1) if rows else None
+        return super().penalty(w) + (0.0 if sums is None else 0.5 / k * float(xp.sum(sums * sums)))
+
+    def _add_penalty_gradient(self, g: Array, w: Array) -> Array:
+        g = super()._add_penalty_gradient(g, w)
+        rows, k = self._loose_rows(w.shape[0]), w.shape[1]
+        if rows:
+            g[rows.start :, :] += namespace(w).sum(w[rows.start :, :], axis=1, keepdims=True) / k
+        return g
+
+    def smoothness(self, client: Client) -> float:
+        gram = self.design(client).gram(client.sample_weight)
+        loose = 1.0 if self._loose_rows(gram.n) else 0.0  # the eigenvalue of (1/k) 1 1ᵀ
+        return self.curvature_bound * largest_eigenvalue(gram) / client.weight + max(self.l2, loose)
+
+    def check(self, client: Client) -> None:
+        y = to_numpy(client.y)
+        if y.ndim == 2:
+            if y.shape[1] != self.classes or y.min() < 0 or np.abs(y.sum(axis=1) - 1).max() > 1e-9:
+                raise DataError(
+                    f"client {client.name!r}: rows of y are probabilities of {self.classes} classes, "
+                    f"got shape {y.shape} and sums from {y.sum(axis=1).min():g} to {y.sum(axis=1).max():g}"
+                )
+        elif (y != np.floor(y)).any() or y.min() < 0 or y.max() >= self.classes:
+            raise DataError(
+                f"client {client.name!r}: labels of Softmax(classes={self.classes}) are 0 … {self.classes - 1}, "
+                f"got {y.min():g} … {y.max():g}"
+            )
+
+    def doubt(self, value: float, samples: int) -> str | None:
+        # Unless the classes can be separated, some sample is on the wrong side, and costs at least log 2.
+        if self.l2 or self.l1 or value * samples >= log(2):
+            return None
+        return (
+            "the classes can be separated, so there is no finite solution and the weights grow without end; "
+            "add a penalty, l2 > 0"
+        )
+
+    def model(self, w: Array) -> LinearModel:
+        return LinearModel(w, self.intercept is not None, "softmax")
+
+
+def _probabilities(xp: Any, eta: Array) -> Array:
+    e = xp.exp(eta - xp.max(eta, axis=1, keepdims=True))
+    return e / xp.sum(e, axis=1, keepdims=True)

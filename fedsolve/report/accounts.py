@@ -1,0 +1,95 @@
+"""The ledger for people: by call and by client, with what measuring and setting up took kept apart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from fedsolve.ledger import Ledger
+from fedsolve.report.html import Html, element, paragraph, table
+from fedsolve.report.tables import size
+
+PURPOSES = ("algorithm", "measure", "setup")
+MOST_CLIENTS = 20
+
+
+@dataclass
+class Sent:
+    """Bytes and numbers of one call, or of one client."""
+
+    bytes_up: int = 0
+    bytes_down: int = 0
+    scalars_up: int = 0
+    scalars_down: int = 0
+
+    def add(self, direction: str, nbytes: int, scalars: int) -> None:
+        if direction == "up":
+            self.bytes_up, self.scalars_up = self.bytes_up + nbytes, self.scalars_up + scalars
+        else:
+            self.bytes_down, self.scalars_down = self.bytes_down + nbytes, self.scalars_down + scalars
+
+
+def tables(ledger: Ledger) -> list[Html]:
+    """What was sent by call and by client, and what was computed."""
+    calls: dict[tuple[str, str], Sent] = defaultdict(Sent)
+    clients: dict[str, dict[str, Sent]] = defaultdict(lambda: defaultdict(Sent))
+    for entry in ledger.entries():  # once: a long run has many
+        calls[entry.purpose, entry.call].add(entry.direction, entry.bytes, entry.scalars)
+        clients[entry.client][entry.purpose].add(entry.direction, entry.bytes, entry.scalars)
+    said = (
+        "The bytes of encoded messages, all clients together. What only measured the run, or set it up, is kept apart."
+    )
+    return [_by_call(calls), paragraph(said, kind="quiet"), *_by_client(clients), *_computed(ledger)]
+
+
+def _by_call(calls: dict[tuple[str, str], Sent]) -> Html:
+    headings = [("purpose", False), ("call", False)]
+    headings += [(name, True) for name in ("up", "down", "numbers up", "numbers down")]
+    order = sorted(calls, key=lambda key: (_place(key[0]), -calls[key].bytes_up - calls[key].bytes_down))
+    rows = []
+    for purpose, call in order:
+        sent = calls[purpose, call]
+        rows.append(
+            (
+                purpose,
+                call,
+                size(sent.bytes_up),
+                size(sent.bytes_down),
+                f"{sent.scalars_up:,}",
+                f"{sent.scalars_down:,}",
+            )
+        )
+    return table(headings, rows)
+
+
+def _by_client(clients: dict[str, dict[str, Sent]]) -> list[Html]:
+    purposes = [purpose for purpose in PURPOSES if any(purpose in sent for sent in clients.values())]
+    headings = [("client", False)]
+    headings += [(f"{purpose} {way}", True) for purpose in purposes for way in ("up", "down")]
+
+    def cells(chosen: list[dict[str, Sent]]) -> list[str]:
+        sums = [(sum(one[p].bytes_up for one in chosen), sum(one[p].bytes_down for one in chosen)) for p in purposes]
+        return [size(one) for pair in sums for one in pair]
+
+    busiest = sorted(clients, key=lambda name: -sum(one.bytes_up + one.bytes_down for one in clients[name].values()))
+    kept = set(busiest if len(busiest) <= MOST_CLIENTS else busiest[: MOST_CLIENTS - 1])
+    rows = [[name, *cells([sent])] for name, sent in clients.items() if name in kept]
+    others = [sent for name, sent in clients.items() if name not in kept]
+    if others:
+        rows.append([f"{len(others)} others, who sent less or as much", *cells(others)])
+    return [element("h3", "By client"), table(headings, rows, ["all", *cells(list(clients.values()))])]
+
+
+def _computed(ledger: Ledger) -> list[Html]:
+    counts = {purpose: ledger.total(purpose).counts for purpose in ("algorithm", "measure")}
+    what = sorted({name for found in counts.values() for name in found})
+    if not what:
+        return []
+    rows = [(name, *(f"{counts[purpose].get(name, 0):,}" for purpose in counts)) for name in what]
+    said = "Gradients and losses count samples; Hessians and factorisations count matrices."
+    headings = [("computed at the clients", False), ("algorithm", True), ("measure", True)]
+    return [element("h3", "Computations"), table(headings, rows), paragraph(said, kind="quiet")]
+
+
+def _place(purpose: str) -> int:
+    return PURPOSES.index(purpose) if purpose in PURPOSES else len(PURPOSES)

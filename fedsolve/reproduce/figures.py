@@ -1,0 +1,58 @@
+"""Curves over rounds or bytes, one per method: medians over the seeds, with a band between quartiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from fedsolve.report.figures import style
+from fedsolve.report.tables import size
+from fedsolve.reproduce.result import QUARTILES
+from fedsolve.typing import Array
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One sequence of points per seed. They need not be of one length: the curve goes as far as half of them, and a
+    seed that has ended before stays where it ended."""
+
+    xs: Sequence[Sequence[float]]
+    ys: Sequence[Sequence[float]]
+
+    def points(self) -> tuple[Array, Array]:
+        """Where the points are, and a row of values per seed."""
+        length = sorted(map(len, self.ys))[len(self.ys) // 2]
+        x = max(self.xs, key=len)[:length]
+        return np.array(x), np.array([[*y, *[y[-1]] * length][:length] for y in map(list, self.ys)])
+
+
+def over_rounds(ys: Sequence[Sequence[float]]) -> Curve:
+    """Values after 0, 1, 2, … rounds."""
+    return Curve([list(range(len(y))) for y in ys], ys)
+
+
+def draw_curves(
+    axis: Any, curves: Mapping[str, Curve], *, over: Literal["rounds", "bytes"] = "rounds", log: bool = True
+) -> None:
+    """A line per method; its colour and marker are those of its place in the mapping."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    for index, (label, curve) in enumerate(curves.items()):
+        x, y = curve.points()
+        look = style(index)
+        every = max(1, len(x) // 10)
+        axis.plot(x, np.median(y, axis=0), label=label, linewidth=1.6, markersize=4, markevery=every, **look)
+        if len(y) > 1:
+            low, high = np.quantile(y, QUARTILES, axis=0)
+            axis.fill_between(x, low, high, color=look["color"], alpha=0.2, linewidth=0)
+    axis.set_xlabel("communication rounds" if over == "rounds" else "sent, both ways, all clients")
+    axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    if over == "bytes":
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(value)))
+    if log:
+        axis.set_yscale("log")
+    axis.grid(True, which="major", alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)

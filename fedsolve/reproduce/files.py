@@ -1,0 +1,150 @@
+"""The folder of an experiment.
+
+table.csv     a line per row: our values, their spread, the printed ones
+table.json    the same with every seed's value, the notes, and what made it
+figure.png
+report.html   all of it on one page
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+from fedsolve import __version__
+from fedsolve.errors import ConfigError
+from fedsolve.files import write_atomically
+from fedsolve.report.html import badge, code, element, image, page, paragraph, section, table
+from fedsolve.report.plain import to_json
+from fedsolve.reproduce.harness import Outcome
+from fedsolve.reproduce.result import Cell, Column, Measured, Verdict
+
+CSV, JSON, FIGURE, REPORT = "table.csv", "table.json", "figure.png", "report.html"
+OURS = (CSV, JSON, FIGURE, REPORT)
+QUICK = "This is the quick form, to try the experiment: its numbers are no source for anything."
+
+
+def open_folder(path: Path) -> Path:
+    """A folder to write in: new, empty, or that of an earlier experiment, whose results are replaced."""
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"the output folder {path} is a file; choose another with --output")
+    if path.is_dir() and any(path.iterdir()) and not (path / JSON).is_file():
+        raise ConfigError(f"the output folder {path} holds something else; choose another with --output")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"the output folder {path} cannot be made: {error}") from None
+    return path
+
+
+def describe(outcome: Outcome, command: str) -> dict[str, Any]:
+    """The outcome for machines."""
+    what, result = outcome.experiment, outcome.result
+    return {
+        "status": result.status,
+        "name": what.name,
+        "title": what.title,
+        "source": what.source,
+        "quick": outcome.quick,
+        "seeds": outcome.seeds,
+        "columns": [column.heading for column in result.columns],
+        "rows": result.records(),
+        "notes": list(result.notes),
+        "printed_by": result.printed_by,
+        "seconds": outcome.seconds,
+        "command": command,
+        "version": __version__,
+    }
+
+
+def write(outcome: Outcome, folder: Path, command: str) -> dict[str, Any]:
+    """Every file; returns what table.json says."""
+    for name in OURS:
+        (folder / name).unlink(missing_ok=True)
+    figure = _figure(outcome)
+    if figure is not None:
+        write_atomically(folder / FIGURE, figure)
+    described = describe(outcome, command)
+    write_atomically(folder / CSV, _csv(outcome))
+    write_atomically(folder / REPORT, _page(outcome, figure, command).encode())
+    write_atomically(folder / JSON, (to_json(described, indent=2) + "\n").encode())
+    return described
+
+
+def _figure(outcome: Outcome) -> bytes | None:
+    if outcome.result.draw is None:
+        return None
+    from fedsolve.report.figures import blank, png
+
+    figure = blank()
+    outcome.result.draw(figure)
+    quick = " (quick form)" if outcome.quick else ""
+    figure.suptitle(f"{outcome.experiment.title}{quick}")
+    return png(figure)
+
+
+def _csv(outcome: Outcome) -> bytes:
+    result = outcome.result
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    headings: list[str] = []
+    lines: list[list[Any]] = [[] for _ in result.rows]
+    for index, column in enumerate(result.columns):
+        cells = [row[index] for row in result.rows]
+        if not any(isinstance(cell, Measured) for cell in cells):
+            headings.append(column.heading)
+            for line, cell in zip(lines, cells, strict=True):
+                line.append(str(cell) if isinstance(cell, Verdict) else cell)
+            continue
+        headings += [column.heading, f"{column.heading} low", f"{column.heading} high"]
+        headings += [f"{column.heading} {result.printed_by}"]
+        for line, cell in zip(lines, cells, strict=True):
+            line.extend(_four(column, cell))
+    writer.writerow(headings)
+    writer.writerows(lines)
+    return text.getvalue().encode()
+
+
+def _four(column: Column, cell: Cell) -> list[Any]:
+    if not isinstance(cell, Measured):
+        return [cell, None, None, None]
+    return [column.centre(cell), *column.spread(cell), cell.printed]
+
+
+def _page(outcome: Outcome, figure: bytes | None, command: str) -> str:
+    what, result = outcome.experiment, outcome.result
+    held, said = sum(verdict.holds is True for verdict in result.verdicts), len(result.verdicts)
+    runs = f"{len(outcome.seeds)} seeds" if len(outcome.seeds) > 1 else "one seed"
+    averages = {column.average for column in result.columns}
+    spread = "Medians, with quartiles in brackets" if averages == {"median"} else "Means ± standard deviations"
+    mixed = "Medians with quartiles in brackets, or means ± standard deviations" if len(averages) > 1 else spread
+    lines = [
+        [
+            badge(str(cell), cell.holds) if isinstance(cell, Verdict) else text
+            for text, cell in _paired(outcome, line, row)
+        ]
+        for line, row in zip(result.lines(), result.rows, strict=True)
+    ]
+    return page(
+        what.title,
+        paragraph(f"{what.source} · {what.name}", kind="quiet"),
+        paragraph(QUICK, kind="warning") if outcome.quick else "",
+        paragraph(badge(f"{held} of {said} hold", held == said)) if said else "",
+        section("Ours and theirs", table(list(result.headings()), lines)),
+        paragraph(f"{mixed}, over {runs}." if len(outcome.seeds) > 1 else f"From {runs}.", kind="quiet"),
+        section("Figure", image(figure, f"Figure: {what.title}")) if figure is not None else "",
+        section("What to know", element("ul", *(element("li", note) for note in result.notes))) if result.notes else "",
+        section("To repeat it", code(command), paragraph(f"{outcome.seconds:.1f} seconds.", kind="quiet")),
+    )
+
+
+def _paired(outcome: Outcome, line: list[str], row: Any) -> list[tuple[str, Cell]]:
+    """Each text of a line with the cell it is of; None for a printed value."""
+    cells: list[Cell] = []
+    for index, cell in enumerate(row):
+        cells.append(cell)
+        if outcome.result.has_printed(index):
+            cells.append(None)
+    return list(zip(line, cells, strict=True))

@@ -1,0 +1,49 @@
+"""The iterates of an algorithm, for experiments that compare each of them with a solution nobody else may know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from fedsolve.client import Client
+from fedsolve.federation import Federation
+from fedsolve.ledger import Total
+from fedsolve.protocol import collect
+from fedsolve.rounds import Finished
+from fedsolve.transports import InProcess
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """The state after `round` rounds, and what had been sent until then."""
+
+    round: int
+    state: Any
+    sent: Total
+
+    @property
+    def bytes(self) -> int:
+        return self.sent.bytes_up + self.sent.bytes_down
+
+
+def iterates(algorithm: Any, clients: Sequence[Client], seed: int = 0) -> Iterator[Iterate]:
+    """The start and every round, all clients taking part and nothing measured, until the algorithm is done or nobody
+    asks for more."""
+    protocols = dict(collect("algorithm", algorithm))
+    transport = InProcess(clients)
+    transport.open(protocols)
+    try:
+        fed = Federation(transport, protocols, seed=seed)
+        fed.join()
+        outcome: Any = None
+        for round in count():
+            fed.begin_round(round)
+            outcome = algorithm.start(fed) if round == 0 else algorithm.round(fed, outcome)
+            done = isinstance(outcome, Finished)
+            yield Iterate(round, outcome.state if done else outcome, fed.ledger.total())
+            if done:
+                return
+    finally:
+        transport.close()
