@@ -1,6 +1,7 @@
 """Sums of replies: the only thing the server needs to see of most of them.
 
 Terms are added in the order of the clients, always: the same replies give the same bits by whatever road they came.
+They are added as they come, so that the replies of many clients are never all in memory at once.
 """
 
 from __future__ import annotations
@@ -18,73 +19,176 @@ from fedsolve.typing import Array, Value
 
 BY_BLAS = 4096  # entries from which calling BLAS costs less than a second pass
 
+_NUMBERS = (float, int)
+
 
 def weighted_sum(values: Sequence[Value], weights: Sequence[float] | None) -> Value:
     """Σ_j weight_j · value_j (weights None: Σ_j value_j), leaf by leaf through tuples, lists, dicts and dataclasses."""
-    first = values[0]
-    kind = type(first)
-    for value in values:
-        if type(value) is not kind and not (kind in (float, int) and type(value) in (float, int)):
-            raise WrongType(f"replies of different types cannot be added: {kind.__name__} and {type(value).__name__}")
+    total = Total()
+    for index, value in enumerate(values):
+        total.add(value, None if weights is None else weights[index])
+    return total.result()
+
+
+class Total:
+    """A sum that grows: of numbers, arrays, structured arrays, and containers of these, all replies of one shape."""
+
+    __slots__ = ("_sum",)
+
+    def __init__(self) -> None:
+        self._sum: Any = None
+
+    def add(self, value: Value, weight: float | None = None) -> None:
+        """Add weight · value; the value itself is left as it is."""
+        if self._sum is None:
+            self._sum = _sum_for(value)
+        elif type(value) is not self._sum.kind and not (self._sum.kind in _NUMBERS and type(value) in _NUMBERS):
+            raise WrongType(
+                f"replies of different types cannot be added: {self._sum.kind.__name__} and {type(value).__name__}"
+            )
+        self._sum.add(value, weight)
+
+    def result(self, scale: float | None = None) -> Value:
+        """The sum, or `scale` times it. The last thing asked of it."""
+        return self._sum.result(scale)
+
+
+def _sum_for(value: Value) -> Any:
+    kind = type(value)
     if kind is np.ndarray:
-        return _sum_arrays(values, weights)
-    if kind in (float, int):
-        if weights is None:
-            return sum(values[1:], start=first)
-        return float(sum(w * v for w, v in zip(weights, values, strict=True)))
+        return _Arrays(kind)
+    if kind in _NUMBERS:
+        return _Numbers(kind)
     if kind is Symmetric:
-        return _sum_symmetric(values, weights)
+        return _Symmetrics(kind)
     if kind in STRUCTURED:
-        return _sum_arrays([value.dense() for value in values], weights)
-    if kind in (tuple, list) or kind is dict:
-        if any(len(value) != len(first) for value in values):
-            raise WrongType(f"replies of different lengths cannot be added: {[len(value) for value in values]}")
-        if kind is dict:
-            return {key: weighted_sum([_entry(value, key) for value in values], weights) for key in first}
-        return kind(weighted_sum(items, weights) for items in zip(*values, strict=True))
-    if is_dataclass(first):
-        names = [field.name for field in fields(first)]
-        return kind(**{name: weighted_sum([getattr(value, name) for value in values], weights) for name in names})
-    if first is None:
-        return None
+        return _Dense(kind)
+    if kind in (tuple, list, dict) or is_dataclass(value):
+        return _Parts(kind)
+    if value is None:
+        return _Nothing(kind)
     raise WrongType(f"replies of type {kind.__name__} cannot be added; gather them instead")
 
 
-def _entry(value: dict[Any, Value], key: Any) -> Value:
-    if key not in value:
-        raise WrongType(f"replies with different keys cannot be added: {key!r} is missing in one")
-    return value[key]
+class _Leaf:
+    __slots__ = ("kind", "total")
+
+    def __init__(self, kind: type[Any]) -> None:
+        self.kind = kind
+        self.total: Any = None
 
 
-def _sum_arrays(values: Sequence[Array], weights: Sequence[float] | None) -> Array:
-    first = values[0]
-    shape = first.shape
-    for value in values:
-        if value.shape != shape:
-            raise WrongType(f"replies of different shapes cannot be added: {shape} and {value.shape}")
-    if weights is None:
-        exact = all(value.dtype.kind in "iu" for value in values)  # counts stay whole numbers
-        total = first.astype(np.int64 if exact else np.float64)
-        for value in values[1:]:
+class _Nothing(_Leaf):
+    def add(self, value: None, weight: float | None) -> None:
+        pass
+
+    def result(self, scale: float | None) -> None:
+        return None
+
+
+class _Numbers(_Leaf):
+    def add(self, value: float, weight: float | None) -> None:
+        term = value if weight is None else weight * value
+        self.total = term if self.total is None else self.total + term
+
+    def result(self, scale: float | None) -> float:
+        return self.total if scale is None else float(scale * self.total)
+
+
+class _Arrays(_Leaf):
+    __slots__ = ("_term",)
+
+    def __init__(self, kind: type[Any]) -> None:
+        super().__init__(kind)
+        self._term: Array = None  # a place for products, made when first needed
+
+    def add(self, value: Array, weight: float | None) -> None:
+        total = self.total
+        if total is None:
+            self._begin(value, weight)
+            return
+        if value.shape != total.shape:
+            raise WrongType(f"replies of different shapes cannot be added: {total.shape} and {value.shape}")
+        if total.dtype != np.float64 and (weight is not None or value.dtype.kind not in "iu"):
+            self.total = total = total.astype(np.float64)
+        if weight is None:
             total += value
-        return total
-    # In float64 from the first product on, whatever was sent; `out` because NumPy makes no 0-d arrays otherwise.
-    total = np.empty(shape)
-    np.multiply(first, weights[0], out=total, dtype=np.float64)
-    if total.size >= BY_BLAS and all(value.dtype == np.float64 and value.flags.c_contiguous for value in values):
-        flat = total.reshape(-1)
-        for weight, value in zip(weights[1:], values[1:], strict=True):
-            daxpy(value.reshape(-1), flat, a=weight)  # in one pass, in place
-        return total
-    term = np.empty(shape)
-    for weight, value in zip(weights[1:], values[1:], strict=True):
-        np.multiply(value, weight, out=term, dtype=np.float64)
-        total += term
-    return total
+        elif total.size >= BY_BLAS and value.dtype == np.float64 and value.flags.c_contiguous:
+            daxpy(value.reshape(-1), total.reshape(-1), a=weight)  # in one pass, in place
+        else:
+            if self._term is None:
+                self._term = np.empty(total.shape)
+            np.multiply(value, weight, out=self._term, dtype=np.float64)
+            total += self._term
+
+    def _begin(self, value: Array, weight: float | None) -> None:
+        if weight is None:  # counts stay whole numbers
+            self.total = value.astype(np.int64 if value.dtype.kind in "iu" else np.float64, order="C")
+            return
+        # In float64 from the first product on; `out` because NumPy makes no 0-d arrays otherwise.
+        self.total = np.empty(value.shape)
+        np.multiply(value, weight, out=self.total, dtype=np.float64)
+
+    def result(self, scale: float | None) -> Array:
+        if scale is not None:
+            self.total = self.total.astype(np.float64, copy=False)
+            self.total *= scale
+        return self.total
 
 
-def _sum_symmetric(values: Sequence[Symmetric], weights: Sequence[float] | None) -> Symmetric:
-    order = values[0].n
-    if any(value.n != order for value in values):
-        raise WrongType(f"symmetric replies of different orders cannot be added: {[value.n for value in values]}")
-    return values[0].map(lambda *arrays: _sum_arrays(arrays, weights), *values[1:])
+class _Dense(_Arrays):
+    """TopK, LowRank and Quantised are added as what they stand for."""
+
+    def add(self, value: Any, weight: float | None) -> None:
+        super().add(value.dense(), weight)
+
+
+class _Symmetrics(_Leaf):
+    """Whole matrices as long as all are held whole, triangles otherwise: the triangle has the same bits either way."""
+
+    __slots__ = ("_exact", "_order", "_whole")
+
+    def add(self, value: Symmetric, weight: float | None) -> None:
+        if self.total is None:
+            self.total, self._order, self._whole, self._exact = _Arrays(np.ndarray), value.n, value.is_whole, True
+        if value.n != self._order:
+            raise WrongType(f"symmetric replies of different orders cannot be added: {self._order} and {value.n}")
+        if self._whole and not value.is_whole:
+            self._whole = False
+            self.total.total = Symmetric(self.total.total).packed()
+            self.total._term = None
+        self._exact = self._exact and value.is_exact
+        self.total.add(value.held() if self._whole else value.packed(), weight)
+
+    def result(self, scale: float | None) -> Symmetric:
+        array = self.total.result(scale)
+        return Symmetric(array, self._exact) if self._whole else Symmetric.from_packed(self._order, array)
+
+
+class _Parts(_Leaf):
+    """Tuples, lists, dicts and dataclasses: part by part."""
+
+    def add(self, value: Any, weight: float | None) -> None:
+        parts = self._parts_of(value)
+        if self.total is None:
+            self.total = {key: Total() for key in parts}
+        if parts.keys() != self.total.keys():
+            what = "keys" if self.kind is dict else "lengths"
+            raise WrongType(
+                f"replies of different {what} cannot be added: {list(self.total)[:8]} and {list(parts)[:8]}"
+            )
+        for key, part in parts.items():
+            self.total[key].add(part, weight)
+
+    def _parts_of(self, value: Any) -> dict[Any, Value]:
+        if self.kind is dict:
+            return value  # type: ignore[no-any-return]
+        if self.kind in (tuple, list):
+            return dict(enumerate(value))
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+
+    def result(self, scale: float | None) -> Any:
+        results = {key: part.result(scale) for key, part in self.total.items()}
+        if self.kind is dict:
+            return results
+        return self.kind(results.values()) if self.kind in (tuple, list) else self.kind(**results)

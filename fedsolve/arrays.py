@@ -83,6 +83,21 @@ class Symmetric:
             self._exact = True
         return self._full
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is held as a whole matrix."""
+        return self._full is not None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether both triangles of a matrix held whole are known to be equal to the bit."""
+        return self._exact
+
+    def held(self) -> Array:
+        """The whole matrix as it is held; its upper triangle is what counts."""
+        assert self._full is not None
+        return self._full
+
     def packed(self) -> Array:
         """The upper triangle, row by row."""
         if self._packed is None:

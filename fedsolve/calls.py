@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from fedsolve.aggregate import weighted_sum
+from fedsolve.aggregate import Total
 from fedsolve.errors import ConfigError
 from fedsolve.protocol import Signature, is_client_step, signature
 from fedsolve.typing import Value
@@ -45,31 +45,71 @@ class Call:
         self.weights = weights
         self.arguments = arguments
 
-    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
+    def collector(self, weights: Mapping[str, float]) -> Collector:
+        """What takes the replies in, in the order of the clients."""
         raise NotImplementedError("use Mean, Sum or Gather")
+
+
+class Collector(Protocol):
+    """Takes replies in as they come, and says what they come to."""
+
+    def add_reply(self, client: str, value: Value) -> None: ...
+
+    def outcome(self) -> Any: ...
 
 
 class Mean(Call):
     """The weighted average of the replies."""
 
-    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
-        used = [1.0] * len(replies) if self.weights == "uniform" else [weights[name] for name in clients]
-        total = sum(used)
-        return weighted_sum(replies, [weight / total for weight in used])
+    def collector(self, weights: Mapping[str, float]) -> Collector:
+        return _MeanOf(None if self.weights == "uniform" else weights)
 
 
 class Sum(Call):
     """The sum of the replies."""
 
-    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
-        return weighted_sum(replies, None)
+    def collector(self, weights: Mapping[str, float]) -> Collector:
+        return _SumOf()
 
 
 class Gather(Call):
     """Each reply by itself, by client."""
 
-    def combine(self, replies: list[Value], clients: Sequence[str], weights: Mapping[str, float]) -> Any:
-        return dict(zip(clients, replies, strict=True))
+    def collector(self, weights: Mapping[str, float]) -> Collector:
+        return _Each()
+
+
+class _MeanOf(Total):
+    def __init__(self, weights: Mapping[str, float] | None) -> None:
+        super().__init__()
+        self.weights, self.weight = weights, 0.0
+
+    def add_reply(self, client: str, value: Value) -> None:
+        weight = 1.0 if self.weights is None else self.weights[client]
+        self.weight += weight  # of those who answered: the mean is theirs
+        self.add(value, weight)
+
+    def outcome(self) -> Value:
+        return self.result(1.0 / self.weight)
+
+
+class _SumOf(Total):
+    def add_reply(self, client: str, value: Value) -> None:
+        self.add(value)
+
+    def outcome(self) -> Value:
+        return self.result()
+
+
+class _Each:
+    def __init__(self) -> None:
+        self.replies: dict[str, Value] = {}
+
+    def add_reply(self, client: str, value: Value) -> None:
+        self.replies[client] = value
+
+    def outcome(self) -> dict[str, Value]:
+        return self.replies
 
 
 def for_client(arguments: Mapping[str, Any], client: str) -> dict[str, Value]:

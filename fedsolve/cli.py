@@ -48,7 +48,8 @@ def _explain(error: Exception, as_json: bool, trace: bool) -> int:
 
     text, status = " ".join(str(error).split()), FAULT
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # the command line itself was wrong
-        text, status = f"{error.format_message().rstrip('.')}. See fedsolve --help.", int(error.exit_code)
+        said = error.format_message().rstrip(".")
+        text, status = f"{said}{'' if said.endswith('?') else '.'} See fedsolve --help.", int(error.exit_code)
     elif isinstance(error, InputError | CheckpointError):
         status = WRONG_INPUT
     elif isinstance(error, Interrupted):
@@ -58,6 +59,9 @@ def _explain(error: Exception, as_json: bool, trace: bool) -> int:
     if trace:
         traceback.print_exception(error)
     print(f"fedsolve: {text}", file=sys.stderr)
+    if not trace:  # which shows them too
+        for note in getattr(error, "__notes__", ()):
+            print(note, file=sys.stderr)
     if as_json:
         kind = "no quorum" if isinstance(error, QuorumNotReached) else "error"
         kind = "interrupted" if status == STOPPED else kind
@@ -97,7 +101,7 @@ def run(
     json: Json = False,
     trace: Traceback = False,
 ) -> int:
-    """Run one algorithm as a run file says."""
+    """Run one algorithm as a run file says. Every key of a run file is in docs/run-file.md."""
     from fedsolve.commands import runs
 
     return runs.run(file, output, force, resume, json)
@@ -107,7 +111,7 @@ def run(
 def compare(
     file: RunFile, output: Folder = None, force: Force = False, json: Json = False, trace: Traceback = False
 ) -> int:
-    """Run several algorithms on the same data and compare them."""
+    """Run several algorithms on the same data and compare them. Every key of a run file is in docs/run-file.md."""
     from fedsolve.commands import runs
 
     return runs.compare(file, output, force, json)

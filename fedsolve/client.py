@@ -88,9 +88,9 @@ class Client:
 
     # Slots, because thousands of clients are visited in turn and each visit finds the cache cold.
     __slots__ = (
-        "X", "_cache", "_design", "_generator", "_transform", "counts", "feature_names", "is_numpy", "key", "link",
-        "memory", "moment", "n_samples", "name", "offset", "protocols", "raw", "room", "sample_weight", "weight",
-        "xp", "y",
+        "X", "_cache", "_design", "_generator", "_transform", "counts", "feature_names", "fingerprints", "is_numpy",
+        "key", "link", "memory", "moment", "n_samples", "name", "offset", "protocols", "raw", "room", "sample_weight",
+        "weight", "xp", "y",
     )  # fmt: skip
 
     def __init__(
@@ -133,6 +133,7 @@ class Client:
         # How many bytes the reply of the step in progress may have; None: as many as it likes.
         self.room: int | None = None
         self.protocols: dict[str, Any] = {}
+        self.fingerprints: dict[str, str] = {}
         self._cache: dict[Any, tuple[Any, Any]] = {}
         self._transform: Any = None
         self._design: Design | None = None if self.raw else as_design(self.X)

@@ -14,8 +14,11 @@ to compare. `[preprocess]` and `[participation]` are optional. Keys that are not
 from __future__ import annotations
 
 import difflib
+import json
+import re
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -23,6 +26,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import ErrorDetails
 
 from fedsolve.errors import ConfigError
+
+MINIMAL = """
+[data]
+dataset = "breast_cancer"        # or: file = "own.csv", with target = "…" and split_by = "…"
+
+[partition]                      # not with split_by
+scheme = "iid"
+clients = 4
+
+[preprocess]
+
+[algorithm]
+name = "Newton"
+loss = { name = "Logistic", l2 = 0.01, intercept = "free" }
+"""
 
 Positive = Field(default=None, gt=0)
 Limit = Field(default=None, ge=0)
@@ -113,7 +131,7 @@ class Budget(Table):
     """
 
     rounds: int = Field(default=100, ge=0)
-    tolerance: float | None = Limit
+    tolerance: float | None = Field(default=1e-8, ge=0)
     gap: float | None = Limit
     change: float | None = Limit
     bytes: int | None = Limit
@@ -200,6 +218,10 @@ def parse(text: str, name: str = "run file") -> Config:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{name} is not TOML: {error}") from None
+    if not tables:
+        empty = ConfigError(f"{name} is empty; every key is in docs/run-file.md, and this is a small run file:")
+        empty.add_note(MINIMAL)
+        raise empty
     try:
         return Config.model_validate(tables)
     except ValidationError as error:
@@ -208,6 +230,37 @@ def parse(text: str, name: str = "run file") -> Config:
             key, sentence = _sentence(each)
             said[key] = _joined(said[key], sentence) if key in said else sentence
         raise ConfigError(f"{name}: {'; '.join(said.values())}") from None
+
+
+def from_anywhere(text: str, folder: Path) -> str:
+    """The text of a run file with its relative `file` and `labels` made absolute, so that a copy of it elsewhere still
+    finds them; where that cannot be done by changing those lines alone, a comment says where it came from."""
+    wanted = tomllib.loads(text)
+    relative = {
+        key: path for key in ("file", "labels") if not _is_absolute(path := wanted.get("data", {}).get(key, "/"))
+    }
+    if not relative:
+        return text
+    changed = text
+    for key, path in relative.items():
+        there = str((folder / path).resolve())
+        wanted["data"][key] = there
+        pattern = rf"(?m)(^|[\s{{,.])({key}\s*=\s*)(\"[^\"\n]*\"|'[^'\n]*')"
+        changed = re.sub(pattern, partial(_with_value, json.dumps(there, ensure_ascii=False)), changed)
+    try:
+        if tomllib.loads(changed) == wanted:
+            return changed
+    except tomllib.TOMLDecodeError:
+        pass
+    return f"# Paths of data files start from the folder {folder.resolve()}\n{text}"
+
+
+def _with_value(value: str, found: re.Match[str]) -> str:
+    return found[1] + found[2] + value
+
+
+def _is_absolute(path: Any) -> bool:
+    return not isinstance(path, str) or Path(path).expanduser().is_absolute()
 
 
 # ── what pydantic says, in words ──

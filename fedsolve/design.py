@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from array_api_compat import device
 
 from fedsolve.arrays import Symmetric
-from fedsolve.linalg import namespace
+from fedsolve.linalg import namespace, scratch
 from fedsolve.typing import Array
 
 
@@ -50,6 +50,9 @@ class Design(Protocol):
         ...
 
 
+SCRATCH = 2**20  # numbers: 8 MiB
+
+
 class DenseDesign:
     """A matrix in memory, NumPy or any Array API array."""
 
@@ -75,8 +78,20 @@ class DenseDesign:
 
     def gram(self, weights: Array | None = None) -> Symmetric:
         # S.T @ S with one and the same S: BLAS sees the symmetry and does half the work.
-        S = self.X if weights is None else self.X * self.xp.sqrt(weights)[:, None]
-        return Symmetric(S.T @ S, exact=self.xp is np)
+        if weights is None:
+            return Symmetric(self.X.T @ self.X, exact=self.xp is np)
+        root = self.xp.sqrt(weights)[:, None]
+        if self.xp is not np:
+            S = self.X * root
+            return Symmetric(S.T @ S)
+        n, p = self.X.shape
+        rows = max(1, SCRATCH // p)  # never a second copy of all the data
+        total: Array | None = None
+        for start in range(0, n, rows):
+            block = self.X[start : start + rows]
+            S = np.multiply(block, root[start : start + rows], out=scratch(block.shape))
+            total = S.T @ S if total is None else total + S.T @ S
+        return Symmetric(total, exact=True)
 
     def rows(self, index: Array) -> DenseDesign:
         if self.xp is np:

@@ -8,7 +8,7 @@ exchange several of these in one message each way
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -19,14 +19,14 @@ from fedsolve import __version__
 from fedsolve.calls import Call, Gather, Mean, PerClient, Sum, for_client
 from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError, QuorumNotReached, WrongType
-from fedsolve.ledger import ExchangeRecord, Ledger, add_counts
+from fedsolve.ledger import ExchangeRecord, Ledger, Receipts, down_table
 from fedsolve.messages import Failure, Purpose, Reply, Request
 from fedsolve.participation import Participation
 from fedsolve.protocol import fingerprint
 from fedsolve.runtime import ClientInfo
 from fedsolve.transports.base import Transport
-from fedsolve.typing import Array, Value
-from fedsolve.wire import PREAMBLE_SIZE, REQUEST, Part, Preamble
+from fedsolve.typing import Array
+from fedsolve.wire import REQUEST, Part, Preamble
 
 T = TypeVar("T")
 
@@ -86,6 +86,8 @@ class Federation:
         self._names: dict[int, tuple[Any, str]] = {
             id(protocol): (protocol, name) for name, protocol in self.protocols.items()
         }
+        if self.participation.retries and hasattr(transport, "remember_replies"):
+            transport.remember_replies = True  # what is asked again is answered again, not computed again
         self._index = {name: index for index, name in enumerate(self.clients)}
         self._routes: dict[tuple[Any, ...], tuple[Part, tuple[str, ...]]] = {}
         self._exchange = self._setups = 0
@@ -259,30 +261,27 @@ class Federation:
         asked = self.clients if setup else self.participation.asked(self.round, exchange, self._present)
         self._number += 1
         requests = self._requests(calls, purposes, asked, exchange)
-        replies, tries = self._deliver(requests, exchange, setup)
-        self._record(calls, purposes, requests, replies, tries, exchange)
-        self._used.update(dict.fromkeys(replies, self._number))
+        receipts = Receipts(len(calls), dict.fromkeys(requests, 1))
+        collectors = [call.collector(self.weights) for call in calls]
+        for name, reply in self._answers(requests, exchange, setup, receipts.tries):
+            for call, collector, part in zip(calls, collectors, reply.results, strict=True):
+                if not call.signature.returns(part.value):
+                    raise WrongType(
+                        f"client {name!r} answered {call.name} with a {type(part.value).__name__}, "
+                        f"which is not the {call.signature.returns_hint} it declares"
+                    )
+                collector.add_reply(name, part.value)
+            receipts.note(name, reply)
+        self._check_answered(receipts.names, requests, setup)
+        self._record(calls, purposes, requests, receipts, exchange)
+        self._used.update(dict.fromkeys(receipts.names, self._number))
         if setup:
             self._setups += 1
         else:
             self._exchange += 1
-            self._present = tuple(replies)
+            self._present = tuple(receipts.names)
         self._enter_server()
-        results = []
-        for index, call in enumerate(calls):
-            values = [reply.results[index].value for reply in replies.values()]
-            if not all(map(call.signature.returns, values)):
-                self._refuse(call, replies, values)
-            results.append(call.combine(values, tuple(replies), self.weights))
-        return tuple(results)
-
-    def _refuse(self, call: Call, replies: Mapping[str, Reply], values: list[Value]) -> None:
-        for name, value in zip(replies, values, strict=True):
-            if not call.signature.returns(value):
-                raise WrongType(
-                    f"client {name!r} answered {call.name} with a {type(value).__name__}, "
-                    f"which is not the {call.signature.returns_hint} it declares"
-                )
+        return tuple([collector.outcome() for collector in collectors])
 
     def _requests(
         self, calls: Sequence[Call], purposes: Sequence[Purpose], asked: tuple[str, ...], exchange: int
@@ -328,57 +327,81 @@ class Federation:
             "make it a field of the algorithm"
         )
 
-    def _deliver(self, requests: dict[str, Request], exchange: int, setup: bool) -> tuple[dict[str, Reply], list[int]]:
-        """Send, wait, ask again those who did not answer, and hold the quorum: the replies, and how often each was
-        asked."""
+    def _answers(
+        self, requests: dict[str, Request], exchange: int, setup: bool, tries: dict[str, int]
+    ) -> Iterator[tuple[str, Reply]]:
+        """Send, wait, ask again those who did not answer; the replies in the order of the clients, each as soon as it
+        is its turn. A failure is raised in its turn."""
         policy = self.participation
-        simulate, deadline = policy.simulates_losses and not setup, policy.deadline
+        deadline = policy.deadline
         if setup and deadline is not None:
             deadline = max(deadline, SETUP_SECONDS)
-        arrived: dict[str, Reply] = {}
-        missing, tries = requests, dict.fromkeys(requests, 1)
-        for attempt in range(1 + policy.retries):
-            answers = self.transport.deliver(missing, deadline)
-            for name, answer in answers.items():
-                if type(answer) is Failure:
-                    self._raise_first(answers)
-                head = answer.preamble
-                if head.number != self._number or head.attempt != self._attempt:
-                    continue  # late, from an earlier exchange: leaves no trace
-                if simulate and not policy.arrives(self.seed, self.round, exchange, attempt, name, self._index[name]):
-                    continue
-                arrived[name] = answer  # type: ignore[assignment]
-            if len(arrived) == len(requests):
-                break
+        judged = policy.retries > 0
+        if judged:
+            answers = self._insist(requests, exchange, setup, tries, deadline)
+        else:
+            answers = self.transport.deliver(requests, deadline)
+        certain = judged or setup or not policy.simulates_losses
+        held: dict[str, Reply | Failure | None] = {}  # what came before its turn
+        order = iter(requests)
+        turn = next(order, None)
+        for name, answer in answers:
+            if certain and name == turn and type(answer) is Reply and answer.preamble.number == self._number:
+                turn = next(order, None)  # as a rule
+                yield name, answer
+            else:
+                counts = judged or self._counts(name, answer, exchange, setup, 0)
+                held[name] = answer if counts else None
+            del answer  # or it would be alive while the next one is computed
+            while held and turn in held:
+                yield from _valid(turn, held.pop(turn))
+                turn = next(order, None)
+        while turn is not None:  # some never came; those behind them are still to be had
+            yield from _valid(turn, held.pop(turn, None))
+            turn = next(order, None)
+
+    def _insist(
+        self, requests: dict[str, Request], exchange: int, setup: bool, tries: dict[str, int], deadline: float | None
+    ) -> Iterable[tuple[str, Reply | Failure]]:
+        """All that came, those who did not answer having been asked again."""
+        arrived: dict[str, Reply | Failure] = {}
+        missing = requests
+        for attempt in range(1 + self.participation.retries):
+            for name, answer in self.transport.deliver(missing, deadline):
+                if self._counts(name, answer, exchange, setup, attempt):
+                    arrived[name] = answer
             missing = {name: request for name, request in requests.items() if name not in arrived}
-            if attempt < policy.retries:
-                tries.update({name: tries[name] + 1 for name in missing})
-        if setup and missing and len(arrived) < len(requests):
+            if not missing or attempt == self.participation.retries:
+                break
+            tries.update({name: tries[name] + 1 for name in missing})
+        return arrived.items()
+
+    def _counts(self, name: str, answer: Reply | Failure, exchange: int, setup: bool, attempt: int) -> bool:
+        """Whether an answer is one to this exchange, and not lost on its way in simulation."""
+        head, policy = answer.preamble, self.participation
+        if type(answer) is Failure:
+            return True
+        if head.number != self._number or head.attempt != self._attempt:
+            return False  # late, from an earlier exchange: leaves no trace
+        if setup or not policy.simulates_losses:
+            return True
+        return policy.arrives(self.seed, self.round, exchange, attempt, name, self._index[name])
+
+    def _check_answered(self, answered: list[str], requests: Mapping[str, Request], setup: bool) -> None:
+        if setup and len(answered) < len(requests):
+            silent = ", ".join(name for name in requests if name not in set(answered))
             raise QuorumNotReached(
-                f"everyone must take part in setting up a run, and {', '.join(missing)} did not answer; start again "
+                f"everyone must take part in setting up a run, and {silent} did not answer; start again "
                 "when all are there, or leave these clients out"
             )
-        if not arrived or policy.quorum > 0:
-            self._hold_quorum(arrived, len(requests))
-        # In the order of the clients, however they came in: sums are taken in that order.
-        if list(arrived) != list(requests):
-            arrived = {name: arrived[name] for name in requests if name in arrived}
-        return arrived, list(tries.values())
-
-    def _raise_first(self, answers: Mapping[str, Reply | Failure]) -> None:
-        """Raise what went wrong at the first client it went wrong at, in the order of the clients."""
-        for name in self.clients:
-            answer = answers.get(name)
-            if isinstance(answer, Failure):
-                raise answer.error(name) from answer.cause
-
-    def _hold_quorum(self, arrived: Mapping[str, Reply], asked: int) -> None:
+        if answered and not self.participation.quorum:
+            return
         total = sum(self.weights.values())
-        share = sum(self.weights[name] for name in arrived) / total if total else 1.0
-        if not arrived or share < self.participation.quorum:
+        share = sum(self.weights[name] for name in answered) / total if total else 1.0
+        if not answered or share < self.participation.quorum:
             raise QuorumNotReached(
-                f"round {self.round}: {len(arrived)} of {asked} clients answered, with {share:.0%} of the total "
-                f"weight; the quorum is {self.participation.quorum:.0%}. Wait for more clients, or lower the quorum"
+                f"round {self.round}: {len(answered)} of {len(requests)} clients answered, with {share:.0%} of the "
+                f"total weight; the quorum is {self.participation.quorum:.0%}. Wait for more clients, or lower it"
             )
 
     def _record(
@@ -386,20 +409,12 @@ class Federation:
         calls: Sequence[Call],
         purposes: Sequence[Purpose],
         requests: Mapping[str, Request],
-        replies: Mapping[str, Reply],
-        tries: list[int],
+        receipts: Receipts,
         exchange: int,
     ) -> None:
         rows = 1 + len(calls)
-        up: list[int] = []
-        counts: tuple[dict[str, int], ...] = tuple([{} for _ in calls])
-        for reply in replies.values():
-            up += (reply.overhead, *[part.size for part in reply.results])
-            up += (0, *[part.scalars for part in reply.results])
-            for into, one in zip(counts, reply.counts, strict=True):
-                add_counts(into, one)
-        table_up = np.array(up, dtype=np.int64).reshape(-1, 2 * rows).T
-        table_down = _down_table(requests, rows)
+        table_up = np.array(receipts.sizes, dtype=np.int64).reshape(-1, 2 * rows).T
+        table_down = down_table(requests, rows)
         self.ledger.records.append(
             ExchangeRecord(
                 self.round,
@@ -407,30 +422,23 @@ class Federation:
                 self._route(calls, purposes)[1],
                 tuple(purposes),
                 tuple(requests),
-                tuple(replies),
+                tuple(receipts.names),
                 table_down[:rows],
                 table_up[:rows],
                 table_down[rows:],
                 table_up[rows:],
-                counts,
-                np.array(tries),
-                np.array([reply.seconds for reply in replies.values()]),
+                receipts.counts,
+                np.array(list(receipts.tries.values())),
+                np.array(receipts.seconds),
             )
         )
 
 
-def _down_table(requests: Mapping[str, Request], rows: int) -> Array:
-    """Sizes, then scalars, of the parts of each request: rows are parts, columns clients (one, if all got the same)."""
-    distinct = list({id(one.arguments): one for one in requests.values()}.values())
-    if len(distinct) > 1:
-        distinct = list(requests.values())
-    table: list[int] = []
-    for one in distinct:
-        table.append(PREAMBLE_SIZE + one.routes.size)
-        table.extend([part.size for part in one.arguments])
-        table.append(0)
-        table.extend([part.scalars for part in one.arguments])
-    return np.array(table, dtype=np.int64).reshape(-1, 2 * rows).T
+def _valid(name: str, answer: Reply | Failure | None) -> Iterator[tuple[str, Reply]]:
+    if isinstance(answer, Failure):
+        raise answer.error(name) from answer.cause
+    if answer is not None:
+        yield name, answer
 
 
 def _purposes(purpose: Purpose, calls: Sequence[Call]) -> tuple[Purpose, ...]:

@@ -8,14 +8,15 @@ its own and does not mix with what the algorithm sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedsolve.messages import Counts, Purpose
+from fedsolve.messages import Counts, Purpose, Reply, Request
 from fedsolve.typing import Array
+from fedsolve.wire import PREAMBLE_SIZE
 
 ENVELOPE = "envelope"
 
@@ -170,3 +171,41 @@ def _envelope_purpose(record: ExchangeRecord) -> str:
 def add_counts(into: dict[str, int], counts: Counts) -> None:
     for what, amount in counts.items():
         into[what] = into.get(what, 0) + amount
+
+
+class Receipts:
+    """What the ledger needs to know of replies that may be gone already."""
+
+    __slots__ = ("counts", "names", "seconds", "sizes", "tries")
+
+    def __init__(self, calls: int, tries: dict[str, int]) -> None:
+        self.tries = tries
+        self.names: list[str] = []
+        self.sizes: list[int] = []  # of each reply: overhead, sizes of the results, 0, their scalars
+        self.seconds: list[float] = []
+        self.counts: tuple[dict[str, int], ...] = tuple([{} for _ in range(calls)])
+
+    def note(self, name: str, reply: Reply) -> None:
+        self.names.append(name)
+        results = reply.results
+        if len(results) == 1:
+            self.sizes += (reply.overhead, results[0].size, 0, results[0].scalars)
+        else:
+            self.sizes += (reply.overhead, *[part.size for part in results], 0, *[part.scalars for part in results])
+        self.seconds.append(reply.seconds)
+        for into, one in zip(self.counts, reply.counts, strict=True):
+            add_counts(into, one)
+
+
+def down_table(requests: Mapping[str, Request], rows: int) -> Array:
+    """Sizes, then scalars, of the parts of each request: rows are parts, columns clients (one, if all got the same)."""
+    distinct = list({id(one.arguments): one for one in requests.values()}.values())
+    if len(distinct) > 1:
+        distinct = list(requests.values())
+    table: list[int] = []
+    for one in distinct:
+        table.append(PREAMBLE_SIZE + one.routes.size)
+        table.extend([part.size for part in one.arguments])
+        table.append(0)
+        table.extend([part.scalars for part in one.arguments])
+    return np.array(table, dtype=np.int64).reshape(-1, 2 * rows).T

@@ -6,6 +6,7 @@ What differs between them is decided here and in `design.py`, and nowhere else.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,18 @@ def like(array: Array, model: Array) -> Array:
     xp = namespace(model)
     # A copy, because what comes from the wire is read-only and torch has no read-only tensors.
     return xp.asarray(np.array(array), device=api.device(model))
+
+
+_workspace = threading.local()
+
+
+def scratch(shape: tuple[int, int]) -> Array:
+    """A matrix to compute in and forget, of this thread: fresh memory for each would cost more than the computation."""
+    size = shape[0] * shape[1]
+    buffer = getattr(_workspace, "buffer", None)
+    if buffer is None or buffer.size < size:
+        buffer = _workspace.buffer = np.empty(size)
+    return buffer[:size].reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -96,6 +109,11 @@ def _factor_numpy(full: Array) -> Factor:
 def _well_posed(upper: Array, diagonal: Array) -> bool:
     """Whether UᵀU is further from singular than rounding reaches. The condition number is that of the matrix scaled to
     a unit diagonal: features on scales far apart do no harm, features that (nearly) repeat each other do."""
+    # The eigenvalues of a unit-diagonal matrix other than the least have a product below e (their mean is about 1), so
+    # its determinant, the product of the scaled pivots, bounds the least from below: often that settles it.
+    with np.errstate(under="ignore"):
+        if np.prod(np.diagonal(upper) ** 2 / diagonal) > 64 * np.e * diagonal.size * _EPS:
+            return True
     reciprocal, info = pocon(upper / np.sqrt(diagonal), 1.0)  # 1 / ‖(UᵀU)⁻¹‖₁; reads the upper triangle only
     # Sums over the samples leave some n·eps in a matrix with unit diagonal; 64 for samples far more than n.
     return info == 0 and bool(reciprocal > 64 * diagonal.size * _EPS)

@@ -53,11 +53,38 @@ class LinearModel:
         """The linear predictor."""
         if self.transform is not None:
             X = self.transform.apply(X)
-        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        X = X if sp.issparse(X) else self._numbers(X)
         if X.ndim != 2 or X.shape[1] != self.coef.shape[0]:
             raise DataError(f"this model takes {self.coef.shape[0]} features, X has shape {X.shape}")
         eta = X @ self.coef + self.intercept_
+        if np.isnan(eta).any():
+            self._refuse_missing(X)
         return eta if offset is None else eta + np.asarray(offset)
+
+    def _numbers(self, X: Array) -> Array:
+        try:
+            return np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError):
+            cells = np.asarray(X, dtype=object)
+            for row, column in np.ndindex(cells.shape):
+                if not _is_number(cells[row, column]):
+                    raise DataError(
+                        f"column {self._column(column)}, row {row} (from 0): {cells[row, column]!r} is no number, and "
+                        "this model takes numbers only"
+                    ) from None
+            raise
+
+    def _refuse_missing(self, X: Array) -> None:
+        wrong = np.argwhere(np.isnan(X.toarray() if sp.issparse(X) else X))
+        if len(wrong):
+            row, column = wrong[0]
+            raise DataError(
+                f"column {self._column(column)}, row {row} (from 0): missing, and this model has no preprocessing that "
+                "could impute it"
+            )
+
+    def _column(self, place: int) -> str:
+        return repr(self.feature_names[place]) if self.feature_names is not None else f"{place} (from 0)"
 
     @property
     def is_classifier(self) -> bool:
@@ -129,6 +156,14 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     return LinearModel(
         w, rest["intercept"], rest["link"], _as_tuple(rest["classes"]), transform, _as_tuple(rest["feature_names"])
     )
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _as_tuple(items: list[Any] | None) -> tuple[Any, ...] | None:

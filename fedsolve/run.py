@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from fedsolve.ledger import Ledger, Total
 from fedsolve.linalg import norm
 from fedsolve.measure import Certificate, Measure, Measurement, certificate
 from fedsolve.participation import Participation
+from fedsolve.preflight import as_transport, check_algorithm, check_needs, checked_seed, warm_weights
 from fedsolve.protocol import collect, describe
 from fedsolve.rounds import Algorithm, Finished
 from fedsolve.stopping import CONVERGED, DIVERGED, FINISHED, QUORUM, Stopping, Verdict
-from fedsolve.transports import InProcess, Processes, Transport
+from fedsolve.transports import Transport
 from fedsolve.typing import Array, Value
 
 
@@ -71,11 +72,11 @@ def run(
         )
     loop = _Loop(
         algorithm,
-        _transport(clients, transport),
+        as_transport(clients, transport),
         stopping,
         participation or Participation(),
-        _checked_seed(seed),
-        _weights(warm_start),
+        checked_seed(seed),
+        warm_weights(warm_start),
         server,
         preprocess,
         measure,
@@ -85,38 +86,6 @@ def run(
         on_round,
     )
     return loop.run()
-
-
-def _transport(clients: Sequence[Client] | Transport, kind: str | type[Any]) -> Transport:
-    if hasattr(clients, "deliver"):
-        return cast(Transport, clients)
-    if hasattr(kind, "deliver"):
-        raise ConfigError(
-            "a transport that already holds its clients is given in their place: run(algorithm, transport)"
-        )
-    if kind in ("in_process", InProcess):
-        return InProcess(clients)
-    if kind in ("processes", Processes):
-        return Processes(clients)
-    raise ConfigError(f"transport is 'in_process' or 'processes', got {kind!r}")
-
-
-def _checked_seed(seed: int) -> int:
-    if not (isinstance(seed, int) and 0 <= seed < 2**64):
-        raise ConfigError(f"a seed is a whole number from 0 to 2^64 − 1, got {seed!r}")
-    return seed
-
-
-def _weights(warm_start: Any) -> Array | None:
-    if warm_start is None:
-        return None
-    try:
-        w = np.array(getattr(warm_start, "w", warm_start), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ConfigError(f"a warm start is a model or an array of weights, got {warm_start!r}") from None
-    if not np.isfinite(w).all():
-        raise ConfigError("the warm start has weights that are not finite")
-    return w
 
 
 class _Enough(Exception):
@@ -140,10 +109,10 @@ class _Loop:
     on_round: Callable[[Row], None] | None
 
     def run(self) -> Run:
-        _check_algorithm(self.algorithm)
+        check_algorithm(self.algorithm)
         protocols = dict(collect("algorithm", self.algorithm))
         self.loss = getattr(self.algorithm, "loss", None)
-        _check_needs(self.algorithm, self.loss)
+        check_needs(self.algorithm, self.loss)
         self.measure = None if self.loss is None else Measure(self.loss)
         if self.measure is not None:
             protocols["measure"] = self.measure
@@ -421,30 +390,3 @@ def _plus(a: Total, b: Total) -> Total:
         a.scalars_down + b.scalars_down,
         a.exchanges + b.exchanges,
     )
-
-
-def _check_algorithm(algorithm: Any) -> None:
-    if isinstance(algorithm, type):
-        raise ConfigError(f"{algorithm.__name__} is a class: give an instance, {algorithm.__name__}(loss=…)")
-    missing = [name for name in ("start", "round", "model") if not callable(getattr(algorithm, name, None))]
-    if missing:
-        raise ConfigError(
-            f"{type(algorithm).__name__} is no algorithm: it has no {', '.join(missing)}; "
-            "an algorithm is a frozen dataclass such as Newton(loss=…)"
-        )
-
-
-def _check_needs(algorithm: Any, loss: Any) -> None:
-    """What an algorithm needs of a loss is refused before anything is sent, not in the middle of a run."""
-    name = type(algorithm).__name__
-    if getattr(loss, "l1", 0.0) > 0 and "l1" not in getattr(algorithm, "supports", ()):
-        raise ConfigError(f"{name} has no step for an l1 penalty; use Newton, or l1 = 0")
-    for need in sorted(getattr(algorithm, "needs", ())):
-        if need == "strong convexity":
-            if loss.strong_convexity() <= 0:
-                raise ConfigError(f"{name} needs strong convexity: give the loss l2 > 0 and no free intercept")
-        elif need == "quadratic":
-            if not loss.quadratic:
-                raise ConfigError(f"{name} needs a quadratic loss such as Squared, got {type(loss).__name__}")
-        elif need not in loss.provides:
-            raise ConfigError(f"{name} needs a loss with {need}, which {type(loss).__name__} does not have")

@@ -20,7 +20,7 @@ from fedsolve.client import Client, Memory
 from fedsolve.errors import DataError, FedsolveError, LinkExceeded, MemoryLost, ProtocolMismatch, WireError, WrongType
 from fedsolve.files import read_values, write_values
 from fedsolve.links import UNLIMITED
-from fedsolve.messages import Counts, Failure, Reply, Request
+from fedsolve.messages import Counts, Failure, Reply, Request, Route
 from fedsolve.protocol import client_step, fingerprint, signature, steps, types_of
 from fedsolve.typing import Value
 from fedsolve.wire import FAILURE, Part, Preamble
@@ -52,7 +52,7 @@ class Session:
         for name, print_ in protocols.items():
             if name not in here:
                 raise ProtocolMismatch(f"the server asks for {name!r}; this client was started with {sorted(here)}")
-            if fingerprint(here[name]) != print_:
+            if client.fingerprints[name] != print_:
                 raise ProtocolMismatch(f"protocol {name!r} has other hyper-parameters here: {here[name]!r}")
         for protocol in here.values():
             if hasattr(protocol, "loss"):
@@ -98,8 +98,11 @@ class MemoryStore:
 class Served:
     """The steps that clients started with some protocols answer: one table for all clients of a process."""
 
-    def __init__(self, protocols: Mapping[str, Any]) -> None:
+    def __init__(self, protocols: Mapping[str, Any], remember: bool = True) -> None:
         self.protocols = dict(protocols)
+        self.fingerprints = {name: fingerprint(protocol) for name, protocol in protocols.items()}
+        # Whether clients keep their last reply for the case that it is asked for again. Without, it is computed again.
+        self.remember = remember
         everything = {**protocols, "session": Session()}
         self.steps = {
             (name, step): (protocol, function, signature(function))
@@ -120,7 +123,7 @@ class Runtime:
     ) -> None:
         self.client = client
         self.serves = protocols if isinstance(protocols, Served) else Served(protocols)
-        client.protocols = self.serves.protocols
+        client.protocols, client.fingerprints = self.serves.protocols, self.serves.fingerprints
         self.steps, self.types = self.serves.steps, self.serves.types
         self.store = store
         self.attempt = 0
@@ -135,31 +138,32 @@ class Runtime:
         head = request.preamble
         if self._last_reply is not None and (head.attempt, head.number) == self._last:
             return self._last_reply  # asked twice: the same answer, computed once
-        where = "session"
+        route: Route = ["session"]
         try:
             memory = Memory(self._version(head), self.types)
             allowance = None if self.client.link is UNLIMITED else self._allowance(memory, head)
             results: list[Part] = []
             counts: list[Counts] = []
             sent, started = 0, time.perf_counter()
-            for index, (protocol, step, purpose) in enumerate(request.routes.value):
-                where = f"{protocol}.{step}"
-                self.client.enter(memory, (head.seed, head.round, head.exchange, index))
-                self.client.room = (
-                    None if allowance is None else allowance - sent - wire.PREAMBLE_SIZE - ENVELOPE_RESERVE
-                )
-                part = self._call((protocol, step), request.arguments[index])
-                if purpose == "algorithm":
+            client = self.client
+            for index, route in enumerate(request.routes.value):
+                client.enter(memory, (head.seed, head.round, head.exchange, index))
+                client.room = None
+                if allowance is not None:
+                    client.room = allowance - sent - wire.PREAMBLE_SIZE - ENVELOPE_RESERVE
+                part = self._call((route[0], route[1]), request.arguments[index])
+                if route[2] == "algorithm":
                     sent += part.size
                 results.append(part)
-                counts.append(self.client.counts)
+                counts.append(client.counts)
             reply = Reply(head, time.perf_counter() - started, counts, results)
             if allowance is not None and sent:
                 self._charge(memory, head, allowance, sent + reply.overhead)
         except Exception as error:  # reported, not hidden: the server raises it with the client's name
-            return _failure(head, where, error)
+            return _failure(head, ".".join(route[:2]), error)
         self._commit(head, memory)
-        self._last, self._last_reply = (head.attempt, head.number), reply
+        if self.serves.remember:
+            self._last, self._last_reply = (head.attempt, head.number), reply
         return reply
 
     def answer_bytes(self, data: bytes) -> bytes:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,12 +19,13 @@ from rich.markup import escape
 from fedsolve import data as rooms
 from fedsolve.commands.console import emit, say
 from fedsolve.data import Dataset
-from fedsolve.data.formats import read_columns
+from fedsolve.data.columns import Categorical
+from fedsolve.data.formats import is_number, read_columns
 from fedsolve.data.load import format_of
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.files import write_atomically
 from fedsolve.models import LinearModel, load_model
-from fedsolve.report.folder import MODEL, SUMMARY
+from fedsolve.report.folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
 from fedsolve.typing import Array
 
 
@@ -37,7 +39,7 @@ def predict(
     as_json: bool,
 ) -> int:
     """Predictions as csv in `output` or on standard output, or as JSON."""
-    path = where / MODEL if where.is_dir() else where
+    path = _model_in(where) if where.is_dir() else where
     model = load_model(path)
     X, truth = _inputs(source, model, _feature_names(path, model), target, drop)
     if output is not None and output.exists() and not force:
@@ -49,7 +51,7 @@ def predict(
         write_atomically(output, _as_csv(predictions, probabilities).encode())
 
     def show(console: Console) -> None:
-        kind = "accuracy" if model.link == "logistic" else "R²"
+        kind = "accuracy" if model.is_classifier else "R²"
         said = f"{len(predictions)} predictions" + ("" if found is None else f", {kind} {found:.4g}")
         if output is None:
             sys.stdout.write(_as_csv(predictions, probabilities))
@@ -78,6 +80,24 @@ def _as_csv(predictions: Array, probabilities: Array | None) -> str:
     rows = predictions.reshape(len(predictions), outputs).tolist()
     writer.writerows(rows if probabilities is None else ([*row, p] for row, p in zip(rows, probabilities, strict=True)))
     return text.getvalue()
+
+
+# ── which model ──
+
+
+def _model_in(folder: Path) -> Path:
+    """The model of a run folder; where there is none, what to give instead."""
+    if (folder / MODEL).is_file():
+        return folder / MODEL
+    inner = sorted(path.parent for path in folder.glob(f"*/{MODEL}"))
+    if inner:
+        raise DataError(f"{folder} has a model for each algorithm; give one of {', '.join(map(str, inner))}")
+    if (folder / CHECKPOINT).is_file() and (folder / CONFIG).is_file():
+        command = shlex.join(["fedsolve", "run", str(folder / CONFIG), "--output", str(folder), "--resume"])
+        raise DataError(f"the run in {folder} is unfinished; resume it with: {command}")
+    if (folder / HISTORY).is_file():
+        raise DataError(f"the run in {folder} is unfinished and has no checkpoint: run it again")
+    raise DataError(f"there is no {MODEL} in {folder}, so it is not the folder of a run")
 
 
 # ── which columns ──
@@ -118,7 +138,19 @@ def _inputs(
             f"{source}: {len(names)} columns ({some}), and the model takes {expected}; "
             "say what is no feature with --target and --drop"
         )
+    for place, name in enumerate(names):
+        kind = None if model.transform is None else model.transform.columns[place]
+        if not isinstance(kind, Categorical):
+            _check_numbers(source, name, columns[name])
     return _matrix([columns[name] for name in names]), truth
+
+
+def _check_numbers(source: str, name: str, cells: Array) -> None:
+    if cells.dtype != object:
+        return
+    for row, cell in enumerate(cells, start=1):
+        if isinstance(cell, str) and not is_number(cell):
+            raise DataError(f"{source}: column {name!r}, row {row} below the header: {cell!r} is not a number")
 
 
 def _labelled(loaded: Dataset) -> tuple[Array, Array | None]:
@@ -140,6 +172,9 @@ def _matrix(columns: Sequence[Array]) -> Array:
 
 
 def _score(model: LinearModel, predictions: Array, truth: Array) -> float | None:
+    if model.link == "softmax":
+        pairs = zip(predictions.tolist(), truth.tolist(), strict=True)
+        return float(np.mean([_same(guess, true) for guess, true in pairs]))
     if model.link != "logistic":
         residual = float(np.sum((np.asarray(truth, dtype=float) - predictions) ** 2))
         spread = float(np.sum((np.asarray(truth, dtype=float) - np.mean(np.asarray(truth, dtype=float), axis=0)) ** 2))

@@ -23,19 +23,20 @@ from fedsolve.typing import Array
 
 @dataclass(frozen=True)
 class Problem:
-    """The data and the clients it lies with; `classes` is what the labels 0 and 1 are called, if anything."""
+    """The data and the clients it lies with; `classes` is what the labels 0, 1, … are called, if anything."""
 
     data: Dataset
     clients: list[Client]
-    classes: tuple[Any, Any] | None
+    classes: tuple[Any, ...] | None
     algorithms: dict[str, Any]  # by label
     preprocess: Any
 
     def named(self, model: Any) -> Any:
         """The model with the names of its classes."""
-        if isinstance(model, LinearModel) and model.link == "logistic" and self.classes is not None:
-            return replace(model, classes=self.classes)
-        return model
+        if not isinstance(model, LinearModel) or not model.is_classifier or self.classes is None:
+            return model
+        outputs = 2 if model.link == "logistic" else model.coef.shape[1]
+        return replace(model, classes=self.classes) if len(self.classes) == outputs else model
 
     def scores(self, model: Any) -> dict[str, float | None]:
         """Accuracy, or R², on the data of all clients and, where there are any, on the test rows."""
@@ -45,11 +46,19 @@ class Problem:
         return found
 
 
-def prepare(what: config.Config, folder: Path) -> Problem:
-    """Everything but the run itself; `folder` is the one that paths of data files start from."""
+def prepare(what: config.Config, file: Path) -> Problem:
+    """Everything but the run itself; paths of data files start from the folder of the run file."""
+    try:
+        return _prepare(what, file.parent)
+    except (ConfigError, UnknownName) as error:  # what the run file says is wrong; a DataError names the data
+        error.args = (f"{file}: {error}",)
+        raise
+
+
+def _prepare(what: config.Config, folder: Path) -> Problem:
     algorithms = build_algorithms(what)
     loaded, groups = _load(what.data, folder)
-    classes = None
+    classes: tuple[Any, ...] | None = loaded.target_names
     if any(isinstance(getattr(one, "loss", None), Logistic) for one in algorithms.values()):
         loaded, classes = _binary(loaded, what.data.positive)
     clients = _divide(what, loaded, groups)
@@ -93,16 +102,24 @@ def participation(what: config.Participation | None) -> Participation | None:
 
 
 def score(model: Any, X: Array, y: Array) -> float | None:
-    """Accuracy of a classifier (0 and 1, whatever the classes are called), R² of a regression."""
+    """Accuracy of a classifier (0, 1, …, whatever the classes are called), R² of a regression."""
     if not isinstance(model, LinearModel):
         return None
     if model.link == "logistic":
         return float(np.mean((model.decision_function(X) > 0) == (y == 1)))
+    if model.link == "softmax":
+        labels = y if np.ndim(y) == 1 else np.argmax(y, axis=1)
+        return float(np.mean(model.decision_function(X).argmax(axis=1) == labels))
     residual, spread = (
         float(np.sum((y - model.predict(X)) ** 2)),
         float(np.sum((y - np.mean(y, axis=0)) ** 2)),
     )
     return 1 - residual / spread if spread > 0 else None
+
+
+def score_name(model: Any) -> str:
+    """What `score` gives."""
+    return "accuracy" if isinstance(model, LinearModel) and model.is_classifier else "R²"
 
 
 def _fresh(name: str, taken: dict[str, Any]) -> str:
@@ -117,6 +134,10 @@ def _load(what: config.Data, folder: Path) -> tuple[Dataset, Array | None]:
     options = what.options()
     if what.dataset is not None:
         if what.dataset not in {info.name for info in data.datasets()}:
+            if "." in what.dataset or "/" in what.dataset or "\\" in what.dataset:
+                raise ConfigError(
+                    f"data.dataset is a name of `fedsolve datasets`; for a file use file = {what.dataset!r}"
+                )
             raise UnknownName("data set", what.dataset, (info.name for info in data.datasets()))
         loaded = data.load(what.dataset, **options)
     else:

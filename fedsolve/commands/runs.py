@@ -30,12 +30,12 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
     what = config.parse(text, str(file))
     if what.algorithm is None:
         raise ConfigError(f"{file} lists several [[algorithms]]: use `fedsolve compare {file}`")
-    problem = problems.prepare(what, file.parent)
+    problem = problems.prepare(what, file)
     path = _folder(what, file, output, resume)
     saved = _checkpoint(what.run, path)
     going_on = _goes_on(what, saved, resume)
     folder = RunFolder.open(path, force=force, resume=going_on)
-    folder.write_config(text)
+    folder.write_config(config.from_anywhere(text, file.parent))
     ((label, algorithm),) = problem.algorithms.items()
     with progress_bar() as begin:
         try:
@@ -56,6 +56,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         console.print(f"\n{escape(f'{label} on {_described(problem)}')}: {ended}{escape(result.message)}.")
         if not ended:
             console.print(_scores(summary))
+        _notice(console, result)
         _where(console, folder)
 
     emit({**summary, "folder": folder.path, "report": folder.report}, as_json, show)
@@ -68,9 +69,9 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
     what = config.parse(text, str(file))
     if what.algorithms is None:
         raise ConfigError(f"{file} has one [algorithm] and no list of [[algorithms]]: use `fedsolve run {file}`")
-    problem = problems.prepare(what, file.parent)
+    problem = problems.prepare(what, file)
     folder = RunFolder.open(_folder(what, file, output, False), force=force)
-    folder.write_config(text)
+    folder.write_config(config.from_anywhere(text, file.parent))
     rows: list[dict[str, Any]] = []
     results: dict[str, Run] = {}
     failures: list[FedsolveError] = []
@@ -109,6 +110,7 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
         for row in rows:
             if row["status"] in tables.BAD:
                 console.print(escape(f"{row['algorithm']}: {row['message']}."))
+        _notice(console, next(iter(results.values())))
         _where(console, folder)
 
     emit(summary, as_json, show)
@@ -159,6 +161,7 @@ def _finish(problem: Problem, result: Run, label: str, folder: RunFolder) -> dic
     known = {
         "data": problem.data.name,
         "feature_names": problem.data.feature_names,
+        "score": problems.score_name(result.model),
         "scores": problem.scores(result.model),
     }
     summary = {**summarise(result, label, problem.clients), **known}
@@ -201,8 +204,15 @@ def _described(problem: Problem) -> str:
 
 def _scores(summary: dict[str, Any]) -> str:
     said = [f"{value:.4g} on the {where}ing data" for where, value in summary["scores"].items() if value is not None]
-    kind = "R²" if "Squared" in summary["hyper_parameters"] else "Accuracy"
-    return f"{kind}: {', '.join(said)}." if said else ""
+    kind = summary["score"]
+    return f"{kind[:1].upper()}{kind[1:]}: {', '.join(said)}." if said else ""
+
+
+def _notice(console: Console, result: Run) -> None:
+    """One line, if much of a raw column is missing or was not declared."""
+    transform = getattr(result.model, "transform", None)
+    if transform is not None and (said := transform.notice()):
+        console.print(f"[yellow]{escape(said)}[/yellow]", soft_wrap=True)
 
 
 def _exit_code(rows: list[dict[str, Any]]) -> int:

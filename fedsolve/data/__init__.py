@@ -27,6 +27,7 @@ from fedsolve.data.schemes import (
     QuantitySkew,
     Scheme,
 )
+from fedsolve.data.synthetic import cosine_features, heterogeneous
 from fedsolve.data.transform import Transform
 
 __all__ = [
@@ -48,7 +49,9 @@ __all__ = [
     "Schema",
     "Scheme",
     "Transform",
+    "cosine_features",
     "datasets",
+    "heterogeneous",
     "load",
     "partition",
     "split_indices",

@@ -101,7 +101,7 @@ def read_columns(
     """The columns of a csv file by name: features and targets alike, or features alone."""
     rows = _csv_rows(path, delimiter)
     if header is None:
-        header = names is None and not any(_is_number(cell) for cell in rows[0])
+        header = names is None and not any(is_number(cell) for cell in rows[0])
     if names is None:
         names = rows[0] if header else [f"column_{i}" for i in range(len(rows[0]))]
     rows = rows[1:] if header else rows
@@ -140,7 +140,7 @@ def _number(cell: str) -> float:
     return float(cell)
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
     try:
         return not math.isnan(_number(cell))
     except ValueError:

@@ -12,7 +12,8 @@ Two exchanges learn what there is to learn, and a third tells every client what 
 Σ s x² in the first exchange would spare the second, but a variance as a difference of two large sums has lost
 all its digits where the mean is 10⁸ deviations. About m, which is nearly the mean, nothing cancels; what
 rounding left between m and the mean is corrected by Σ s (x − m) (Chan, Golub and LeVeque, 1983). An exchange
-is left out where the schema leaves nothing for it to learn.
+is left out where the schema leaves nothing for it to learn. To the last one clients answer with the weight of
+their missing cells and of those in no declared category, column by column; the sums go with the transform.
 
 Statistics are those of the observed values: a column's mean and deviation do not depend on what stands for
 the missing ones (scikit-learn's StandardScaler, then SimpleImputer).
@@ -21,7 +22,7 @@ the missing ones (scikit-learn's StandardScaler, then SimpleImputer).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -55,6 +56,14 @@ class Spread:
 
     residual: Array
     square: Array
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """The weight of each column's missing cells, and of those in no declared category."""
+
+    missing: Array
+    unseen: Array
 
 
 @dataclass(frozen=True)
@@ -116,10 +125,11 @@ class Preprocess:
             return Spread(s @ R, s @ (R * R))
 
     @client_step
-    def adopt(self, client: Client, transform: Transform) -> None:
-        self._columns(client)
+    def adopt(self, client: Client, transform: Transform) -> Gaps:
+        columns = self._columns(client)
         client.memory["transform"] = transform
         _ = client.design  # what cannot be transformed is refused here, not in the first round
+        return _gaps(columns, _raw(client), _weights(client))
 
     @client_step
     def width(self, client: Client, place: int, of: int) -> Array:
@@ -172,8 +182,9 @@ class Preprocess:
         return totals
 
     def _agree(self, fed: Federation, transform: Transform) -> Transform:
-        fed.sum(self.adopt, transform=transform)
-        return transform
+        gaps: Gaps = fed.sum(self.adopt, transform=transform)
+        total = sum(fed.weights.values())
+        return replace(transform, missing=gaps.missing / total, unseen=gaps.unseen / total)
 
     # ── columns ──
 
@@ -245,6 +256,19 @@ def _level_weights(columns: Sequence[Column], X: Array, s: Array) -> Array:
             declared = (codes >= 0) & (codes < k)
             parts.append(np.bincount(codes[declared], weights=s[declared], minlength=k))
     return np.concatenate(parts)
+
+
+def _gaps(columns: Sequence[Column], X: Array, s: Array) -> Gaps:
+    missing, unseen = np.zeros(len(columns)), np.zeros(len(columns))
+    if sp.issparse(X):  # numbers only, and none of them missing
+        return Gaps(missing, unseen)
+    for j, column in enumerate(columns):
+        if isinstance(column, Categorical):
+            codes = column.codes(X[:, j])
+            missing[j], unseen[j] = s @ (codes == -1), s @ (codes == len(column.categories))
+        elif X.dtype.kind not in "iub":
+            missing[j] = s @ np.isnan(column.values(X[:, j]))
+    return Gaps(missing, unseen)
 
 
 # ── what the server makes of the sums ──

@@ -16,6 +16,7 @@ from fedsolve.linalg import like, to_numpy
 from fedsolve.typing import Array
 
 FORMAT = 1
+WORTH_SAYING, MOST_SAID = 0.05, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +26,16 @@ class Transform:
     fill     what stands for a missing value, before scaling; in a categorical column the place of a category.
              NaN: nothing does
     centre, scale   a number x becomes (x − centre) / scale; 0 and 1 in a categorical column
+    missing, unseen   the share of the weight of all clients whose cell is missing, or is of no declared category;
+             None where nobody has counted (the clients' own copy, and models saved by earlier versions)
     """
 
     columns: tuple[Numeric | Categorical, ...]
     fill: Array
     centre: Array
     scale: Array
+    missing: Array | None = None
+    unseen: Array | None = None
 
     def feature_names(self) -> tuple[str, ...]:
         """The names of the columns that `apply` makes: `age`, `age=missing`, `sex=f`, `sex=other`."""
@@ -53,6 +58,24 @@ class Transform:
         ]
         return np.concatenate(parts, axis=1)
 
+    def gaps(self) -> list[tuple[str, float, float]]:
+        """Name, share missing and share unseen of each column that has any of either."""
+        if self.missing is None or self.unseen is None:
+            return []
+        shares = zip(self.columns, self.missing.tolist(), self.unseen.tolist(), strict=True)
+        return [(column.name, missing, unseen) for column, missing, unseen in shares if missing > 0 or unseen > 0]
+
+    def notice(self, above: float = WORTH_SAYING) -> str:
+        """What deserves a look, in one sentence; empty if no share is above this one."""
+        said = []
+        for name, missing, unseen in self.gaps():
+            if unseen > above:
+                said.append(f"{unseen:.0%} of {name} in no declared category")
+            if missing > above:
+                said.append(f"{missing:.0%} of {name} missing")
+        more = f" and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
+        return f"Look at the data: {', '.join(said[:MOST_SAID])}{more}." if said else ""
+
     def to_plain(self) -> dict[str, Any]:
         """As JSON has it. Python writes a float with as many digits as it takes to read the same one."""
         fill = [None if np.isnan(one) else one for one in self.fill.tolist()]
@@ -63,6 +86,8 @@ class Transform:
             "fill": fill,
             "centre": self.centre.tolist(),
             "scale": self.scale.tolist(),
+            "missing": None if self.missing is None else self.missing.tolist(),
+            "unseen": None if self.unseen is None else self.unseen.tolist(),
         }
 
     @classmethod
@@ -74,11 +99,15 @@ class Transform:
             columns = Schema.from_plain(plain["columns"]).columns
             fill = np.array([np.nan if one is None else one for one in plain["fill"]], dtype=np.float64)
             centre, scale = (np.array(plain[what], dtype=np.float64) for what in ("centre", "scale"))
+            counted = [plain.get(what) for what in ("missing", "unseen")]  # not in files of earlier versions
+            missing, unseen = (None if one is None else np.array(one, dtype=np.float64) for one in counted)
         except (KeyError, TypeError) as error:
             raise DataError(f"this is not a transform that was saved: {error!r}") from None
         if not fill.shape == centre.shape == scale.shape == (len(columns),):
             raise DataError(f"a transform of {len(columns)} columns lacks numbers for some of them")
-        return cls(columns, fill, centre, scale)
+        if any(one is not None and one.shape != (len(columns),) for one in (missing, unseen)):
+            raise DataError(f"a transform of {len(columns)} columns lacks shares for some of them")
+        return cls(columns, fill, centre, scale, missing, unseen)
 
     # ── one kind of input each ──
 

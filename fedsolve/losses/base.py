@@ -94,12 +94,12 @@ class LinearLoss(ABC):
 
     def gradient(self, client: Client, w: Array) -> Array:
         """∇f_j(w), from the rows."""
-        s = client.sample_weight
+        s, design = client.sample_weight, self.design(client)
         client.count("gradients", client.n_samples)
-        r = self.derivative(client.xp, self.predictor(client, w), self.targets(client))
+        r = self.derivative(client.xp, self._predict(client, w, design), self.targets(client))
         if s is not None:
             r = r * (s if r.ndim == 1 else s[:, None])
-        g = self.design(client).rmatvec(r)
+        g = design.rmatvec(r)
         g /= client.weight
         return self._add_penalty_gradient(g, w)
 
@@ -164,10 +164,13 @@ class LinearLoss(ABC):
 
     def predictor(self, client: Client, w: Array) -> Array:
         """η = Xw + offset, kept for the last w asked for: value, gradient and Hessian at one point share it."""
-        matvec, offset = self.design(client).matvec, client.offset
+        return self._predict(client, w, self.design(client))
+
+    def _predict(self, client: Client, w: Array, design: Design) -> Array:
+        offset = client.offset
         if offset is not None:
-            return client.at(("predictor", self.intercept), w, lambda v: matvec(v) + offset)
-        return client.at(("predictor", self.intercept), w, matvec)
+            return client.at(("predictor", self.intercept), w, lambda v: design.matvec(v) + offset)
+        return client.at(("predictor", self.intercept), w, design.matvec)
 
     def targets(self, client: Client) -> Array:
         """What the predictor is compared with."""

@@ -22,7 +22,7 @@ class Logistic(LinearLoss):
 
     def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
         # log(1 + e^η) without overflow: max(η, 0) + log(1 + e^−|η|).
-        return xp.clip(eta, 0.0, None) + xp.log1p(xp.exp(-xp.abs(eta))) - y * eta
+        return 0.5 * (eta + xp.abs(eta)) + xp.log1p(xp.exp(-xp.abs(eta))) - y * eta
 
     def derivative(self, xp: Any, eta: Array, y: Array) -> Array:
         return _sigmoid(xp, eta) - y

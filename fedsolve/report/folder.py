@@ -1,6 +1,6 @@
 """The folder of a run.
 
-    config.toml       the run file as it was
+    config.toml       the run file, with absolute paths of data files
     history.jsonl     a line per round, appended as rounds finish
     ledger.csv        what was sent: per exchange, client, call and direction
     model.npz         the model; `fedsolve predict` and `fedsolve.load_model` read it

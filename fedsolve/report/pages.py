@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,10 +46,11 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any]) -> str:
         about.title,
         paragraph(about.described, kind="quiet"),
         _ending(run.status, run.message),
-        figures(_first_numbers(summary)),
+        figures(_first_numbers(summary, run.model)),
         section("How good it is", paragraph(certificate_sentence(run))),
         _convergence(about),
         section("Model", *_model(run.model, about.feature_names)),
+        _columns([run]),
         section("History", *_history(run.history)),
         section("What was sent", *accounts.tables(run.ledger)),
         _making(about, [(summary["algorithm"], summary["hyper_parameters"])], run.seed),
@@ -84,6 +85,7 @@ def comparison_page(
         *(paragraph(badge(row["status"], False), f" {row['algorithm']}: {row['message']}.") for row in failed),
         _convergence(about),
         section("One by one", *inner),
+        _columns(runs.values()),
         _making(
             about,
             [(row["algorithm"], row["hyper_parameters"]) for row in rows if "hyper_parameters" in row],
@@ -146,7 +148,7 @@ def _ending(status: str, message: str) -> Html:
     return paragraph(badge(LIMITS.get(status, status), good), f" {message[:1].upper()}{message[1:]}.")
 
 
-def _first_numbers(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _first_numbers(summary: Mapping[str, Any], model: Any) -> list[tuple[str, str]]:
     found = [
         ("rounds", str(summary["rounds"])),
         ("sent up, all clients", size(summary["bytes_up"])),
@@ -156,7 +158,7 @@ def _first_numbers(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     for where, value in (summary.get("scores") or {}).items():
         if value is not None:
-            kind = "R²" if "Squared" in summary["hyper_parameters"] else "accuracy"
+            kind = "accuracy" if getattr(model, "is_classifier", False) else "R²"
             found.append((f"{kind}, {where}ing data", f"{value:.4g}"))
     return [*found, ("seconds", f"{summary['seconds']:.2f}")]
 
@@ -199,6 +201,22 @@ def _names(model: LinearModel, names: Sequence[str] | None) -> Sequence[str] | N
     made = tuple(model.transform.feature_names())
     numbered = made == tuple(f"x{index}" for index in range(len(made)))
     return names if numbered and names is not None and len(names) == len(made) else made
+
+
+def _columns(runs: Iterable[Run]) -> Html | str:
+    """What the clients' raw columns lack: the same for all runs on one problem."""
+    transforms = (getattr(run.model, "transform", None) for run in runs)
+    transform = next((one for one in transforms if one is not None), None)
+    gaps = [] if transform is None else transform.gaps()
+    if not gaps:
+        return ""
+    rows = [[name, f"{missing:.1%}", f"{unseen:.1%}"] for name, missing, unseen in gaps]
+    said = "Shares of the weight of all clients' samples; columns without gaps are left out. Learned from sums."
+    return section(
+        "Missing and unseen cells",
+        table([("column", False), ("missing", True), ("in no declared category", True)], rows),
+        paragraph(said, kind="quiet"),
+    )
 
 
 def _history(rows: Sequence[Row]) -> list[Html]:

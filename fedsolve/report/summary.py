@@ -15,6 +15,8 @@ def summarise(run: Run, label: str, clients: Sequence[Client] = ()) -> dict[str,
     """Plain values for summary.json, `--json` and the tables."""
     last = run.history[-1] if run.history else Row(0)
     measured = next((row for row in reversed(run.history) if row.value is not None), last)
+    transform = getattr(run.model, "transform", None)
+    gaps = [] if transform is None else transform.gaps()
     return {
         "algorithm": label,
         "status": run.status,
@@ -35,5 +37,7 @@ def summarise(run: Run, label: str, clients: Sequence[Client] = ()) -> dict[str,
         "hyper_parameters": describe(run.algorithm),
         "seed": run.seed,
         "clients": [{"name": client.name, "samples": client.n_samples, "weight": client.weight} for client in clients],
+        "missing": {name: share for name, share, _ in gaps if share > 0},  # shares of the weight, by raw column
+        "unseen": {name: share for name, _, share in gaps if share > 0},
         "version": __version__,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from fedsolve.messages import Failure, Reply, Request
@@ -23,8 +23,8 @@ class Transport(Protocol):
         """Start the clients' runtimes with the protocols they will answer."""
         ...
 
-    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> dict[str, Reply | Failure]:
-        """Each client's answer; one that did not answer in time is missing."""
+    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterable[tuple[str, Reply | Failure]]:
+        """Each client's answer, in any order, as it comes; one that did not answer in time is missing."""
         ...
 
     def memories(self) -> dict[str, Versions] | None:

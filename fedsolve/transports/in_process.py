@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,6 +13,8 @@ from fedsolve.errors import DataError
 from fedsolve.messages import Failure, Reply, Request
 from fedsolve.runtime import Runtime, Served
 from fedsolve.transports.base import Versions
+
+LARGE = 2**16  # bytes of a reply that it pays to sum while they are in the cache
 
 
 class InProcess:
@@ -28,7 +30,9 @@ class InProcess:
         self.threads = threads
         self._runtimes: dict[str, Runtime] = {}
         self._limits: Any = nullcontext()
+        self._served: Served | None = None
         self._backwards = True
+        self._large = False  # whether the last replies were
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -38,18 +42,35 @@ class InProcess:
         self.close()
         if self.threads is not None:
             self._limits = threadpool_limits(self.threads)
-        served = Served(protocols)
+        self._served = Served(protocols, remember=False)
         if not self.keep_caches:
             for client in self.clients.values():
                 client.forget()
-        self._runtimes = {name: Runtime(client, served) for name, client in self.clients.items()}
+        self._runtimes = {name: Runtime(client, self._served) for name, client in self.clients.items()}
 
-    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> dict[str, Reply | Failure]:
-        # Forwards and backwards by turns: the data visited last is still in the processor's cache, and comes first.
-        self._backwards = not self._backwards
-        order = list(requests)[::-1] if self._backwards else list(requests)
-        answers = {name: self._runtimes[name].answer(requests[name]) for name in order}
-        return {name: answers[name] for name in requests}
+    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterator[tuple[str, Reply | Failure]]:
+        self._backwards = not self._backwards and not self._large
+        if self._backwards:
+            # Forwards and backwards by turns: the data visited last is still in the processor's cache, and comes first.
+            answers = {name: self._runtimes[name].answer(requests[name]) for name in reversed(list(requests))}
+            yield from ((name, answers[name]) for name in requests)
+            return
+        for name, request in requests.items():
+            answer = self._runtimes[name].answer(request)
+            self._large = isinstance(answer, Reply) and any(part.size > LARGE for part in answer.results)
+            yield name, answer
+            # Large replies are summed one by one and forgotten, so that all use the same memory, still in the cache.
+            del answer
+
+    @property
+    def remember_replies(self) -> bool:
+        """Whether clients keep their last reply for the case that it is asked for again."""
+        return self._served is not None and self._served.remember
+
+    @remember_replies.setter
+    def remember_replies(self, wanted: bool) -> None:
+        if self._served is not None:
+            self._served.remember = wanted
 
     def memories(self) -> dict[str, Versions] | None:
         return {name: runtime.snapshot() for name, runtime in self._runtimes.items()}

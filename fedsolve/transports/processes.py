@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Literal
@@ -81,13 +81,13 @@ class Processes:
             self._workers.append(worker)
             self._home.update(dict.fromkeys(held, worker))
 
-    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> dict[str, Reply | Failure]:
+    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterator[tuple[str, Reply | Failure]]:
         queues: dict[int, list[str]] = {index: [] for index in range(len(self._workers))}
         for name in requests:
             queues[self._workers.index(self._home[name])].append(name)
         until = None if deadline is None else time.monotonic() + deadline
-        answers: dict[str, Reply | Failure] = {}
-        while len(answers) < len(requests):
+        missing = set(requests)
+        while missing:
             # One request at a time per worker: two large messages that neither side reads would block both for ever.
             for index, worker in enumerate(self._workers):
                 if not worker.owes and queues[index]:
@@ -107,8 +107,8 @@ class Processes:
                     raise type(error)(f"client {name!r}: {error}") from error
                 request = requests.get(name)
                 if request is not None and _answers(answer, request):  # else late, from an earlier exchange
-                    answers[name] = answer
-        return answers
+                    missing.discard(name)
+                    yield name, answer
 
     def memories(self) -> dict[str, Versions] | None:
         found: dict[str, Versions] = {}

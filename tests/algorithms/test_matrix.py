@@ -1,4 +1,4 @@
-"""Algorithms × problems × transports. A new algorithm joins by one line in EXACT or APPROXIMATE."""
+"""Algorithms × problems × transports. A new algorithm joins by one line in EXACT or ALL."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,11 +74,11 @@ class Recorder:
     def open(self, protocols: Mapping[str, Any]) -> None:
         self.inner.open(protocols)
 
-    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> dict[str, Reply | Failure]:
+    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterator[tuple[str, Reply | Failure]]:
         self.down += [(name, request.encode()) for name, request in requests.items()]
-        answers = self.inner.deliver(requests, deadline)
-        self.up += [(name, answer.encode()) for name, answer in answers.items()]
-        return answers
+        for name, answer in self.inner.deliver(requests, deadline):
+            self.up.append((name, answer.encode()))
+            yield name, answer
 
     def close(self) -> None:
         self.inner.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ class FaultyRoad:
         store = None if self.folder is None else MemoryStore(self.folder / f"{name}.memory")
         return Runtime(self.clients[name], self.protocols, store)
 
-    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> dict[str, Reply | Failure]:
+    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterable[tuple[str, Reply | Failure]]:
         round_ = next(iter(requests.values())).preamble.round
         setup = next(iter(requests.values())).routes.value[0][2] == "setup"
         for planned in [one for one in self.restarts if one[0] == round_]:
@@ -86,7 +86,7 @@ class FaultyRoad:
         if self.crash == round_ and not setup:
             self.crash = None
             raise Crash
-        return answers
+        return answers.items()
 
     def memories(self) -> None:
         return None

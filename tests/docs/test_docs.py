@@ -1,0 +1,146 @@
+"""What the documents show runs: every Python block in order, every run file through the config, every example."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fedsolve as fs
+from fedsolve import config, registry
+from fedsolve.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+EXAMPLES = ROOT / "examples"
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place to write in, from which `examples/` is found as from the root of the repository."""
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/guide.md"])
+def test_the_snippets_run(name: str, folder: Path) -> None:
+    """As a script of their own, so that worker processes find what it defines."""
+    pytest.importorskip("pandas")
+    script = folder / "snippets.py"
+    script.write_text("\n".join(blocks(ROOT / name, "python")), encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_what_the_guide_says_of_its_results(folder: Path) -> None:
+    script = folder / "guide.py"
+    code = "\n".join(blocks(ROOT / "docs/guide.md", "python"))
+    script.write_text(code.replace('transport="processes"', 'transport="in_process"'), encoding="utf-8")
+    names = runpy.run_path(str(script))
+    run = names["sparse"]
+    assert any(weight == 0.0 for weight in run.model.coefficients().values())
+    assert names["two"].model.coef.shape == (10, 2)
+    assert names["flowers"].converged
+    assert names["rates"].converged
+    assert names["longer"].rounds == 40
+    assert np.allclose(names["rates"].model.coef, [0.3, -0.2, 0.0], atol=0.1)
+    first = fs.run(fs.Newton(fs.Logistic(l2=0.01, intercept="free")), names["by_site"], preprocess=names["preprocess"])
+    weights = first.model.coefficients()
+    assert [round(weights[name], 2) for name in ("age", "pressure", "intercept")] == [0.53, 0.48, -0.96]
+    assert (first.certificate.kind, first.certificate.is_bound) == ("newton decrement", False)
+
+
+def test_the_skeleton_is_an_algorithm(folder: Path) -> None:
+    script = folder / "skeleton.py"
+    script.write_text(blocks(ROOT / "CONTRIBUTING.md", "python")[0] + USE_OF_THE_SKELETON, encoding="utf-8")
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+USE_OF_THE_SKELETON = """
+import fedsolve as fs
+
+data = fs.data.load("diabetes")
+clients = fs.data.partition(data.X, data.y, clients=3)
+for road in ("in_process", "processes"):
+    run = fs.run(Name(fs.Squared(l2=0.1)), clients, preprocess=fs.data.Preprocess(), rounds=1000, transport=road)
+    assert run.converged
+"""
+
+
+def test_the_readme_names_every_algorithm_and_loss() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in (*registry.names("algorithm"), *registry.names("loss")):
+        assert f"`{name}`" in text
+    for document in (ROOT / "docs").glob("*.md"):
+        assert f"docs/{document.name}" in text
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_run_files_are_valid(path: Path) -> None:
+    for text in blocks(path, "toml"):
+        config.parse(text, path.name)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+        assert "://" in target or (path.parent / target).exists(), target
+
+
+def test_every_key_of_a_run_file_is_described() -> None:
+    text = (ROOT / "docs/run-file.md").read_text(encoding="utf-8")
+    tables = {
+        "data": config.Data,
+        "partition": config.Partition,
+        "run": config.Budget,
+        "participation": config.Participation,
+        "output": config.Output,
+    }
+    for name, table in tables.items():
+        part = text.split(f"## [{name}]")[1].split("\n## ")[0]
+        described = set(re.findall(r"^\| `(\w+)`", part, re.MULTILINE))
+        scheme = {"alpha", "min_samples", "k", "s", "indices"} if name == "partition" else set()
+        assert described - scheme == set(table.model_fields), name
+    for name in config.Config.model_fields:
+        assert f"[{name}" in text
+
+
+def test_the_message_for_an_empty_run_file_shows_a_valid_one() -> None:
+    config.parse(config.MINIMAL)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
+def test_run_files_of_the_examples(path: Path) -> None:
+    config.read(path)
+
+
+def test_own_data_in_python_and_by_run_file_is_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    by_hand = runpy.run_path(str(EXAMPLES / "own_data.py"))["main"]()
+    assert by_hand.converged
+    for file in (EXAMPLES / "own_data.toml", folder / "first" / "config.toml"):  # the copy in the run folder too
+        with pytest.raises(SystemExit) as ended:
+            app(["run", str(file), "--output", "first" if file.parent == EXAMPLES else "second"])
+        assert not ended.value.code
+    said = capsys.readouterr().out
+    assert "6% of pressure missing" in said
+    for name in ("first", "second"):
+        model = fs.load_model(folder / name / "model.npz")
+        assert np.array_equal(model.w, by_hand.model.w)
+        assert model.predict(np.array([[71, 150, "current"]], dtype=object)) == ["yes"]
