@@ -45,8 +45,8 @@ class Call:
         self.weights = weights
         self.arguments = arguments
 
-    def collector(self, weights: Mapping[str, float]) -> Collector:
-        """What takes the replies in, in the order of the clients."""
+    def collector(self, weights: Mapping[str, float] | None) -> Collector:
+        """What takes the replies in, in the order of the clients; without weights all count the same."""
         raise NotImplementedError("use Mean, Sum or Gather")
 
 
@@ -61,21 +61,21 @@ class Collector(Protocol):
 class Mean(Call):
     """The weighted average of the replies."""
 
-    def collector(self, weights: Mapping[str, float]) -> Collector:
+    def collector(self, weights: Mapping[str, float] | None) -> Collector:
         return _MeanOf(None if self.weights == "uniform" else weights)
 
 
 class Sum(Call):
     """The sum of the replies."""
 
-    def collector(self, weights: Mapping[str, float]) -> Collector:
+    def collector(self, weights: Mapping[str, float] | None) -> Collector:
         return _SumOf()
 
 
 class Gather(Call):
     """Each reply by itself, by client."""
 
-    def collector(self, weights: Mapping[str, float]) -> Collector:
+    def collector(self, weights: Mapping[str, float] | None) -> Collector:
         return _Each()
 
 
@@ -85,9 +85,13 @@ class _MeanOf(Total):
         self.weights, self.weight = weights, 0.0
 
     def add_reply(self, client: str, value: Value) -> None:
-        weight = 1.0 if self.weights is None else self.weights[client]
-        self.weight += weight  # of those who answered: the mean is theirs
-        self.add(value, weight)
+        if self.weights is None:
+            self.weight += 1.0
+            self.add(value)
+        else:
+            weight = self.weights[client]
+            self.weight += weight  # of those who answered: the mean is theirs
+            self.add(value, weight)
 
     def outcome(self) -> Value:
         return self.result(1.0 / self.weight)

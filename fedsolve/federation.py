@@ -78,6 +78,7 @@ class Federation:
         self.clients: tuple[str, ...] = tuple(transport.names)
         self.info: dict[str, ClientInfo] = {}
         self.weights: dict[str, float] = {}
+        self._alike = False  # whether all weights are equal
         self.warm_start: Array | None = None
         self.checkpointing = False  # whether this run may be resumed: then clients remember which data it began with
         self.round = 0
@@ -196,6 +197,7 @@ class Federation:
         call = Gather(session.join, version=__version__, protocols=prints, checkpointed=self.checkpointing)
         (self.info,) = self._run((call,), ("setup",))
         self.weights = {name: info.weight for name, info in self.info.items()}
+        self._alike = len(set(self.weights.values())) == 1
 
     @contextmanager
     def setting_up(self) -> Iterator[None]:
@@ -262,15 +264,22 @@ class Federation:
         self._number += 1
         requests = self._requests(calls, purposes, asked, exchange)
         receipts = Receipts(len(calls), dict.fromkeys(requests, 1))
-        collectors = [call.collector(self.weights) for call in calls]
+        # Clients of equal weight need none: their mean is the plain one.
+        collectors = [call.collector(None if self._alike else self.weights) for call in calls]
+        sinks = [
+            (call.signature.returns, collector.add_reply) for call, collector in zip(calls, collectors, strict=True)
+        ]
         for name, reply in self._answers(requests, exchange, setup, receipts.tries):
-            for call, collector, part in zip(calls, collectors, reply.results, strict=True):
-                if not call.signature.returns(part.value):
+            if len(reply.results) != len(sinks):
+                raise WrongType(f"client {name!r} answered {len(sinks)} calls with {len(reply.results)} results")
+            for index, part in enumerate(reply.results):
+                fits, add = sinks[index]
+                if not fits(part.value):
                     raise WrongType(
-                        f"client {name!r} answered {call.name} with a {type(part.value).__name__}, "
-                        f"which is not the {call.signature.returns_hint} it declares"
+                        f"client {name!r} answered {calls[index].name} with a {type(part.value).__name__}, "
+                        f"which is not the {calls[index].signature.returns_hint} it declares"
                     )
-                collector.add_reply(name, part.value)
+                add(name, part.value)
             receipts.note(name, reply)
         self._check_answered(receipts.names, requests, setup)
         self._record(calls, purposes, requests, receipts, exchange)
@@ -288,20 +297,21 @@ class Federation:
     ) -> dict[str, Request]:
         routes, _ = self._route(calls, purposes)
         individual = any(isinstance(value, PerClient) for call in calls for value in call.arguments.values())
-        shared = () if individual else tuple(Part(call.arguments) for call in calls)
+        shared = () if individual else tuple([Part(call.arguments) for call in calls])
+
+        def request(used: int, keep: int, arguments: tuple[Part, ...]) -> Request:
+            head = Preamble(REQUEST, self._attempt, self.round, exchange, self._number, used, keep, self.seed)
+            return Request(head, routes, arguments)
+
         # Clients that are told the same, in the same state of acknowledgement, share one request.
-        made: dict[tuple[int, int], Request] = {}
-        requests: dict[str, Request] = {}
-        for name in asked:
-            used = self._used[name]
-            keep = self._keep[name] if self._durable else used
-            request = made.get((used, keep))
-            if request is None or individual:
-                head = Preamble(REQUEST, self._attempt, self.round, exchange, self._number, used, keep, self.seed)
-                arguments = tuple(Part(for_client(call.arguments, name)) for call in calls) if individual else shared
-                request = made[used, keep] = Request(head, routes, arguments)
-            requests[name] = request
-        return requests
+        states = [(self._used[name], self._keep[name] if self._durable else self._used[name]) for name in asked]
+        if individual:
+            return {
+                name: request(*state, tuple([Part(for_client(call.arguments, name)) for call in calls]))
+                for name, state in zip(asked, states, strict=True)
+            }
+        made = {state: request(*state, shared) for state in set(states)}
+        return {name: made[state] for name, state in zip(asked, states, strict=True)}
 
     def _route(self, calls: Sequence[Call], purposes: Sequence[Purpose]) -> tuple[Part, tuple[str, ...]]:
         """The names of the calls, as they travel and as the ledger writes them."""
