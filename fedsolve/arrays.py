@@ -126,6 +126,10 @@ class Symmetric:
             self._packed = None
         return self
 
+    def plus_diagonal(self, diagonal: Array) -> Symmetric:
+        """The matrix with `diagonal` added; this one stays as it is."""
+        return self.map(lambda array: array + 0.0).add_diagonal(diagonal)
+
     def freeze(self) -> None:
         """Refuse changes from now on: what has been sent is what was said."""
         for held in (self._full, self._packed):

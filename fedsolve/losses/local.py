@@ -30,7 +30,7 @@ def newton(
         g = loss.gradient(client, w) + pull * (w - anchor)
         hessian = loss.hessian(client, w)
         if pull:
-            hessian = hessian.add_diagonal(pull * xp.ones(hessian.n, dtype=xp.float64, device=w.device))
+            hessian = hessian.plus_diagonal(pull * xp.ones(hessian.n, dtype=xp.float64, device=w.device))
         step = factor(hessian).solve(g)
         decrement = float(xp.sum(g * step))
         if not loss.l2 + pull and decrement <= 1e-12 * (1.0 + abs(value)) and _still_moves(loss, client, step):

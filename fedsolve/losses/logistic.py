@@ -38,7 +38,7 @@ class Logistic(LinearLoss):
         if y.min() < 0 or y.max() > 1:
             raise DataError(
                 f"client {client.name!r}: labels of the logistic loss are 0, 1 or between, "
-                f"got {y.min():g} … {y.max():g}; for −1 and 1 use (y + 1) / 2"
+                f"got {y.min():g} … {y.max():g}; for −1 and 1 use (y + 1) / 2, for several classes Softmax(classes=…)"
             )
 
     def minimise(self, client: Client, anchor: Array | None = None, pull: float = 0.0) -> Array:

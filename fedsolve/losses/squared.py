@@ -46,7 +46,7 @@ class Squared(LinearLoss):
             client.count("factorisations", 1)
             hessian = self.hessian(client, w)
             extra = pull * client.xp.ones(hessian.n, dtype=client.xp.float64, device=w.device)
-            return factor(hessian.map(lambda array: array + 0.0).add_diagonal(extra))
+            return factor(hessian.plus_diagonal(extra))
 
         return client.cached((self, "proximal", pull), compute)
 
