@@ -2,10 +2,11 @@
 
 __version__ = "0.1.0"
 
-from fedsolve import data, errors, transports
+from fedsolve import data, diagnose, errors, features, transports
 from fedsolve.algorithms import DKRR, FedAvg, FedNewton, FedNewtonCG, FedProx, Newton, Scaffold
 from fedsolve.calls import Gather, Mean, PerClient, Sum
 from fedsolve.client import Client, client_step
+from fedsolve.features import Nystroem, Polynomial, RandomFourier
 from fedsolve.federation import Federation
 from fedsolve.history import Run
 from fedsolve.learners import GradientSteps
@@ -16,6 +17,7 @@ from fedsolve.participation import Participation, Replay
 from fedsolve.rounds import Finished
 from fedsolve.run import run
 from fedsolve.searches import Armijo
+from fedsolve.selection import cross_validate
 from fedsolve.stopping import Stopping
 
 __all__ = [
@@ -35,9 +37,12 @@ __all__ = [
     "Logistic",
     "Mean",
     "Newton",
+    "Nystroem",
     "Participation",
     "PerClient",
     "Poisson",
+    "Polynomial",
+    "RandomFourier",
     "Replay",
     "Run",
     "Scaffold",
@@ -46,8 +51,11 @@ __all__ = [
     "Stopping",
     "Sum",
     "client_step",
+    "cross_validate",
     "data",
+    "diagnose",
     "errors",
+    "features",
     "load_model",
     "run",
     "transports",

@@ -96,11 +96,14 @@ class _Numbers(_Leaf):
 
 
 class _Arrays(_Leaf):
-    __slots__ = ("_term",)
+    __slots__ = ("_by_blas", "_term")
 
-    def __init__(self, kind: type[Any]) -> None:
+    def __init__(self, kind: type[Any], entries: int | None = None) -> None:
         super().__init__(kind)
         self._term: Array = None  # a place for products, made when first needed
+        # BLAS rounds otherwise (it fuses products and sums), so the choice must be the same by every road: it is made
+        # on the entries that count, which for a symmetric matrix are those of a triangle, however it is held.
+        self._by_blas: bool | None = None if entries is None else entries >= BY_BLAS
 
     def add(self, value: Array, weight: float | None) -> None:
         total = self.total
@@ -113,7 +116,7 @@ class _Arrays(_Leaf):
             self.total = total = total.astype(np.float64)
         if weight is None:
             total += value
-        elif total.size >= BY_BLAS and value.dtype == np.float64 and value.flags.c_contiguous:
+        elif self._by_blas and value.dtype == np.float64 and value.flags.c_contiguous:
             daxpy(value.reshape(-1), total.reshape(-1), a=weight)  # in one pass, in place
         else:
             if self._term is None:
@@ -122,6 +125,8 @@ class _Arrays(_Leaf):
             total += self._term
 
     def _begin(self, value: Array, weight: float | None) -> None:
+        if self._by_blas is None:
+            self._by_blas = value.size >= BY_BLAS
         if weight is None:  # counts stay whole numbers
             self.total = value.astype(np.int64 if value.dtype.kind in "iu" else np.float64, order="C")
             return
@@ -150,7 +155,8 @@ class _Symmetrics(_Leaf):
 
     def add(self, value: Symmetric, weight: float | None) -> None:
         if self.total is None:
-            self.total, self._order, self._whole, self._exact = _Arrays(np.ndarray), value.n, value.is_whole, True
+            self._order, self._whole, self._exact = value.n, value.is_whole, True
+            self.total = _Arrays(np.ndarray, value.n * (value.n + 1) // 2)
         if value.n != self._order:
             raise WrongType(f"symmetric replies of different orders cannot be added: {self._order} and {value.n}")
         if self._whole and not value.is_whole:

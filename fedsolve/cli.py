@@ -1,4 +1,4 @@
-"""The command line: `fedsolve run`, `compare`, `demo`, `reproduce`, `datasets`, `algorithms`, `predict`.
+"""The command line: `fedsolve run`, `compare`, `demo`, `diagnose`, `reproduce`, `datasets`, `algorithms`, `predict`.
 
 Exit status 0: done. 2: wrong input, said in one sentence. 1: a fault, a run that diverged or lost its quorum, or an
 experiment whose stated verdict is no. 130: stopped by Ctrl-C.
@@ -128,6 +128,19 @@ def demo(
     from fedsolve.commands import demo
 
     return demo.demo(output, seed, json)
+
+
+@app.command()
+def diagnose(
+    file: RunFile,
+    steps: Annotated[int, typer.Option(help="Lanczos steps, two exchanges each.", min=1)] = 8,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Would FedNewton converge on this problem, who differs from whom, and by how much? Nothing is fitted for keeps."""
+    from fedsolve.commands import diagnose
+
+    return diagnose.diagnose(file, steps, json)
 
 
 @app.command()

@@ -88,9 +88,9 @@ class Client:
 
     # Slots, because thousands of clients are visited in turn and each visit finds the cache cold.
     __slots__ = (
-        "X", "_cache", "_design", "_generator", "_transform", "counts", "feature_names", "fingerprints", "is_numpy",
-        "key", "link", "memory", "moment", "n_samples", "name", "offset", "protocols", "raw", "room", "sample_weight",
-        "weight", "xp", "y",
+        "X", "__weakref__", "_cache", "_design", "_generator", "_transform", "counts", "feature_names", "fingerprints",
+        "is_numpy", "key", "link", "memory", "moment", "n_samples", "name", "offset", "protocols", "raw", "room",
+        "sample_weight", "weight", "xp", "y",
     )  # fmt: skip
 
     def __init__(
@@ -181,7 +181,8 @@ class Client:
         """Some of this client's samples, as a client of their own (a minibatch)."""
         part = Client.__new__(Client)
         for slot in Client.__slots__:
-            setattr(part, slot, getattr(self, slot))
+            if slot != "__weakref__":
+                setattr(part, slot, getattr(self, slot))
         where = index if self.is_numpy else self.xp.asarray(index, device=api.device(self.y))
 
         def take(array: Array | None) -> Array | None:
@@ -251,7 +252,7 @@ class Client:
         return self._generator
 
     def count(self, what: str, amount: int) -> None:
-        """Note a computation: sample gradients, Hessians, loss evaluations, factorisations."""
+        """Note a computation: sample gradients, Hessians, loss evaluations, factorisations, rows of features."""
         self.counts[what] = self.counts.get(what, 0) + amount
 
 

@@ -1,7 +1,8 @@
 """A client's inputs as the losses see them: products with them, never the matrix itself.
 
-`matvec`, `rmatvec`, `gram(weights)`, `rows(index)` and `blocks()` are all that losses and algorithms use, so that
-dense, sparse and (later) feature-mapped inputs that are never whole in memory are the same to them.
+`matvec`, `rmatvec`, `gram(weights)`, `normal(weights, r)`, `rows(index)`, `take(part)` and `blocks()` are all that
+losses and algorithms use, so that dense and sparse inputs, and feature-mapped ones that are never whole in memory
+(`features/mapped.py`), are the same to them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,14 @@ class Design(Protocol):
 
     def gram(self, weights: Array | None = None) -> Symmetric:
         """Σ_i s_i x_i x_iᵀ."""
+        ...
+
+    def normal(self, weights: Array | None, r: Array) -> tuple[Symmetric, Array]:
+        """gram(weights) and rmatvec(r), in one pass over the rows."""
+        ...
+
+    def take(self, part: slice) -> Array:
+        """Some rows as they are held, dense or CSR."""
         ...
 
     def rows(self, index: Array) -> Design:
@@ -93,6 +102,12 @@ class DenseDesign:
             total = S.T @ S if total is None else total + S.T @ S
         return Symmetric(total, exact=True)
 
+    def normal(self, weights: Array | None, r: Array) -> tuple[Symmetric, Array]:
+        return self.gram(weights), self.rmatvec(r)
+
+    def take(self, part: slice) -> Array:
+        return self.X[part, :]
+
     def rows(self, index: Array) -> DenseDesign:
         if self.xp is np:
             return DenseDesign(self.X[index])
@@ -140,6 +155,12 @@ class SparseDesign:
             S = block * root[part, None]
             full += S.T @ S
         return Symmetric(full, exact=True)
+
+    def normal(self, weights: Array | None, r: Array) -> tuple[Symmetric, Array]:
+        return self.gram(weights), self.rmatvec(r)
+
+    def take(self, part: slice) -> Array:
+        return self.X[part]
 
     def _pays_to_pair(self) -> bool:
         """Whether the products of pairs are few enough: they cost about 60 flops of dense BLAS each, and 12 bytes."""
@@ -202,10 +223,24 @@ class WithIntercept:
         return self._join(self.inner.rmatvec(r), last[None, ...])
 
     def gram(self, weights: Array | None = None) -> Symmetric:
-        xp, (n, p) = self.xp, self.inner.shape
-        s = xp.ones(n, dtype=xp.float64, device=device(self.sample)) if weights is None else weights
-        inner = self.inner.gram(weights).full()
-        column = self.inner.rmatvec(s)
+        s = self._ones() if weights is None else weights
+        inner, column = self.inner.normal(weights, s)
+        return self._bordered(inner.full(), column, s)
+
+    def normal(self, weights: Array | None, r: Array) -> tuple[Symmetric, Array]:
+        s = self._ones() if weights is None else weights
+        columns = r if r.ndim == 2 else r[:, None]
+        inner, products = self.inner.normal(weights, self._join(s[:, None], columns, axis=1))
+        product = products[:, 1:] if r.ndim == 2 else products[:, 1]
+        last = self.xp.sum(r, axis=0)
+        return self._bordered(inner.full(), products[:, 0], s), self._join(product, last[None, ...])
+
+    def _ones(self) -> Array:
+        return self.xp.ones(self.inner.shape[0], dtype=self.xp.float64, device=device(self.sample))
+
+    def _bordered(self, inner: Array, column: Array, s: Array) -> Symmetric:
+        """The Gram matrix with the row and column of the ones."""
+        xp, p = self.xp, self.inner.shape[1]
         if xp is np:
             full = np.empty((p + 1, p + 1))
             full[:p, :p] = inner
@@ -215,6 +250,12 @@ class WithIntercept:
         upper = xp.concat([inner, column[:, None]], axis=1)
         lower = xp.concat([column, xp.sum(s)[None]])[None, :]
         return Symmetric(xp.concat([upper, lower], axis=0))
+
+    def take(self, part: slice) -> Array:
+        block = self.inner.take(part)
+        if sp.issparse(block):
+            return sp.csr_array(sp.hstack([block, np.ones((block.shape[0], 1))], format="csr"))
+        return self._join(block, self.xp.ones((block.shape[0], 1), dtype=block.dtype, device=device(block)), axis=1)
 
     def rows(self, index: Array) -> WithIntercept:
         return WithIntercept(self.inner.rows(index))

@@ -356,8 +356,10 @@ class Federation:
         order = iter(requests)
         turn = next(order, None)
         for name, answer in answers:
-            if certain and name == turn and type(answer) is Reply and answer.preamble.number == self._number:
-                turn = next(order, None)  # as a rule
+            head = answer.preamble
+            expected = head.number == self._number and head.attempt == self._attempt
+            if certain and expected and name == turn and type(answer) is Reply:  # as a rule
+                turn = next(order, None)
                 yield name, answer
             else:
                 counts = judged or self._counts(name, answer, exchange, setup, 0)

@@ -18,6 +18,7 @@ class Measurement:
     gradient: Array
     decrement: float | None = None
     singular: bool = False  # the Hessian is known to be singular, so the solution is not the only one
+    moving: bool = False  # Newton's step does not vanish with the gradient: there is no finite minimum here
 
 
 @dataclass(frozen=True)

@@ -27,17 +27,23 @@ class LinearModel:
     link: str
     classes: tuple[Any, ...] | None = None
     transform: Any = None  # the preprocessing the run agreed on: raw columns go in
-    feature_names: tuple[str, ...] | None = None  # of `coef`, after preprocessing
+    feature_names: tuple[str, ...] | None = None  # of the columns after preprocessing
+    features: Any = None  # the map from these columns to those that `coef` is for; None: the same
 
     def __repr__(self) -> str:
         features, outputs = self.coef.shape[0], self.coef.shape[1:]
         several = f" × {outputs[0]}" if outputs else ""
         kept = "" if self.transform is None else ", takes raw columns"
-        return f"<LinearModel: {features}{several} weights, link {self.link}{kept}>"
+        mapped = "" if self.features is None else f", of {self.features!r}"
+        return f"<LinearModel: {features}{several} weights{mapped}, link {self.link}{kept}>"
 
     def coefficients(self) -> dict[str, Any]:
-        """The weights by name, the intercept last; on the scale of the preprocessed features."""
-        names = self.feature_names or tuple(f"x{i}" for i in range(self.coef.shape[0]))
+        """The weights by name (by number for a feature map), the intercept last; on the scale of the preprocessed
+        columns."""
+        if self.features is not None:
+            names = tuple(f"φ{i}" for i in range(self.coef.shape[0]))
+        else:
+            names = self.feature_names or tuple(f"x{i}" for i in range(self.coef.shape[0]))
         rows = dict(zip(names, self.coef.tolist(), strict=True))
         return rows | ({"intercept": self.w[-1].tolist()} if self.intercept else {})
 
@@ -54,12 +60,33 @@ class LinearModel:
         if self.transform is not None:
             X = self.transform.apply(X)
         X = X if sp.issparse(X) else self._numbers(X)
-        if X.ndim != 2 or X.shape[1] != self.coef.shape[0]:
+        if X.ndim != 2:
+            raise DataError(f"X is a matrix of samples and columns, got shape {X.shape}")
+        if self.features is not None:
+            eta = self._mapped(X) + self.intercept_
+        elif X.shape[1] != self.coef.shape[0]:
             raise DataError(f"this model takes {self.coef.shape[0]} features, X has shape {X.shape}")
-        eta = X @ self.coef + self.intercept_
+        else:
+            eta = X @ self.coef + self.intercept_
         if np.isnan(eta).any():
             self._refuse_missing(X)
         return eta if offset is None else eta + np.asarray(offset)
+
+    def _mapped(self, X: Array) -> Array:
+        """Φ coef, a block of rows at a time."""
+        from fedsolve.design import as_design
+        from fedsolve.features.mapped import FeatureDesign
+
+        if self.feature_names is not None and X.shape[1] != len(self.feature_names):
+            raise DataError(f"this model takes {len(self.feature_names)} columns, X has shape {X.shape}")
+        if not sp.issparse(X) and np.isnan(X).any():
+            self._refuse_missing(X)
+        design = FeatureDesign(self.features, as_design(sp.csr_array(X) if sp.issparse(X) else X), keep=0)
+        if design.shape[1] != self.coef.shape[0]:
+            raise DataError(
+                f"this model takes {self.coef.shape[0]} features, X of shape {X.shape} has {design.shape[1]}"
+            )
+        return design.matvec(self.coef)
 
     def _numbers(self, X: Array) -> Array:
         try:
@@ -109,6 +136,26 @@ class LinearModel:
         labels = (eta > 0).astype(np.int64) if self.link == "logistic" else eta.argmax(axis=1)
         return labels if self.classes is None else np.asarray(self.classes)[labels]
 
+    def classify(self, X: Array) -> Array:
+        """The class with the largest output: also of a regression on one-hot targets, whose `predict` gives values."""
+        if self.is_classifier:
+            return self.predict(X)
+        if self.coef.ndim == 1:
+            raise ConfigError(
+                "a regression of one output has no classes; learn from one-hot targets, data.one_hot(y, k)"
+            )
+        labels = self.decision_function(X).argmax(axis=1)
+        return labels if self.classes is None else np.asarray(self.classes)[labels]
+
+    @property
+    def columns(self) -> int | None:
+        """How many columns go in; None if only the feature map could say."""
+        if self.transform is not None:
+            return len(self.transform.columns)
+        if self.features is not None:
+            return None if self.feature_names is None else len(self.feature_names)
+        return int(self.coef.shape[0])
+
     def with_transform(self, transform: Any) -> LinearModel:
         return replace(self, transform=transform)
 
@@ -127,6 +174,7 @@ class LinearModel:
             "classes": self.classes,
             "transform": None if self.transform is None else self.transform.to_plain(),
             "feature_names": self.feature_names,
+            "features": None if self.features is None else self.features.to_plain(),
         }
         buffer = io.BytesIO()
         np.savez(buffer, w=self.w, model=np.array(json.dumps(rest)))
@@ -136,6 +184,7 @@ class LinearModel:
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
     """Read a model that `save` wrote."""
     from fedsolve.data.preprocess import Transform
+    from fedsolve.features import FeatureMap
 
     path = Path(path)
     if not path.exists():
@@ -153,8 +202,15 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     if rest.get("format") != FORMAT or rest.get("kind") != "linear":
         raise DataError(f"{path} is a model of format {rest.get('format')!r}, this version reads {FORMAT}")
     transform = None if rest["transform"] is None else Transform.from_plain(rest["transform"])
+    features = None if rest.get("features") is None else FeatureMap.from_plain(rest["features"])
     return LinearModel(
-        w, rest["intercept"], rest["link"], _as_tuple(rest["classes"]), transform, _as_tuple(rest["feature_names"])
+        w,
+        rest["intercept"],
+        rest["link"],
+        _as_tuple(rest["classes"]),
+        transform,
+        _as_tuple(rest["feature_names"]),
+        features,
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedsolve.linalg import factor
 from fedsolve.typing import Array
 
 
@@ -25,28 +26,36 @@ def proximal_newton_point(H: Array, g: Array, w: Array, c: Array, sweeps: int = 
     v = w.copy()
     r = g.copy()  # the model's gradient at v: g + H (v − w)
     diagonal = np.diagonal(H)
+    curved = np.flatnonzero(diagonal > 0)
+    v[(diagonal <= 0) & (c > 0)] = 0.0  # a feature that is nowhere: its weight only costs
     for _ in range(sweeps):
-        for i in range(v.size):
+        largest = 0.0
+        for i in curved:
             target = v[i] - r[i] / diagonal[i]
             new = np.sign(target) * max(abs(target) - c[i] / diagonal[i], 0.0)
             if new != v[i]:
+                largest = max(largest, abs(new - v[i]))
                 r += H[:, i] * (new - v[i])
                 v[i] = new
         polished = _on_support(H, g, w, c, v)
         if polished is not None:
             return polished
+        if largest <= 1e-15 * np.abs(v).max(initial=1e-300):
+            break  # as good as float64 gives, on a support whose solution is not unique
     return v
 
 
 def _on_support(H: Array, g: Array, w: Array, c: Array, v: Array) -> Array | None:
-    """The minimum with the signs of v, if it has them and is optimal."""
-    free = (v != 0) | (c == 0)
+    """The minimum with the signs of v, if it is unique, has them, and is optimal."""
+    free = (v != 0) | ((c == 0) & (np.diagonal(H) > 0))
     signs = np.sign(v)
-    candidate = np.zeros(v.size)
+    candidate = np.where(free, 0.0, v)
     if free.any():
-        inner = H[np.ix_(free, free)]
-        right = -(g - H @ w + c * signs)[free]
-        candidate[free] = np.linalg.solve(inner, right)
+        solver = factor(H[np.ix_(free, free)])
+        if not solver.definite:
+            return None
+        right = -(g + H @ (candidate - w) + c * signs)[free]
+        candidate[free] = solver.solve(right)
     gradient = g + H @ (candidate - w)
     kept = np.where(c > 0, np.sign(candidate) == signs, True).all()
     slack = 1e-12 * (np.abs(g).max() + np.abs(H @ (candidate - w)).max() + c.max())

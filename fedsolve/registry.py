@@ -4,8 +4,8 @@
     build("algorithm", {"name": "FedAvg", "loss": {"name": "Logistic", "l2": 0.01}, "local": {"steps": 5}})
 
 The names come from the rooms themselves: an algorithm exported by `fedsolve.algorithms` is known here, and so
-are losses, local solvers, line searches, partition schemes and transports. Case, hyphens and underscores do
-not matter: `by_group` is `ByGroup`. Hyper-parameters are checked against the annotations of the class.
+are losses, feature maps, local solvers, line searches, partition schemes and transports. Case, hyphens and
+underscores do not matter: `by_group` is `ByGroup`. Hyper-parameters are checked against the annotations of the class.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from fedsolve import algorithms, data, learners, losses, searches, transports
+from fedsolve import algorithms, data, features, learners, losses, searches, transports
 from fedsolve.errors import ConfigError, InputError, UnknownName
 
 ROOMS: dict[str, Any] = {
     "algorithm": algorithms,
     "loss": losses,
+    "feature map": features,
     "local solver": learners,
     "line search": searches,
     "partition scheme": data,

@@ -334,6 +334,12 @@ class _Loop:
             doubt = self.loss.doubt(measurement.value, sum(info.samples for info in infos))
         if doubt is not None:
             return Verdict(DIVERGED, doubt)
+        if measurement.moving:
+            return Verdict(
+                DIVERGED,
+                "the gradient vanishes but Newton's step does not, so there is no finite minimum (classes that can be "
+                "separated, a class or a count that never occurs); penalise all weights, the intercept too",
+            )
         if measurement.singular:
             return Verdict(
                 verdict.status, f"{verdict.message}; the Hessian is singular, so other weights fit as well as these"

@@ -57,6 +57,10 @@ class Session:
         for protocol in here.values():
             if hasattr(protocol, "loss"):
                 protocol.loss.check(client)
+                if client.offset is not None and len(protocol.loss.shape(1, tuple(client.y.shape[1:]))) > 1:
+                    raise DataError(
+                        f"client {client.name!r} has an offset, and the loss several outputs: drop the offset"
+                    )
         if checkpointed:
             self._check_same_data(client)
         transform = client.memory.get("transform")
@@ -171,7 +175,7 @@ class Runtime:
         try:
             request = Request.decode(data, self.types)
         except WireError as error:
-            return Failure(Preamble(FAILURE), type(error).__name__, "decode", str(error)).encode()
+            return Failure(wire.peek(data), type(error).__name__, "decode", str(error)).encode()
         return self.answer(request).encode()
 
     def _call(self, route: tuple[str, str], arguments: Part) -> Part:

@@ -266,6 +266,14 @@ def encode(preamble: Preamble, parts: Sequence[Part]) -> bytes:
     return b"".join([head, *(chunk for part in parts for chunk in part.chunks())])
 
 
+def peek(data: bytes) -> Preamble:
+    """The preamble of a message that could not be read, as far as it can be made out; kind FAILURE, to answer with."""
+    if len(data) < PREAMBLE_SIZE:
+        return Preamble(FAILURE)
+    _, _, _, attempt, round_, exchange, _, *rest, _ = _PREAMBLE.unpack_from(data)
+    return Preamble(FAILURE, attempt, round_, exchange, *rest)
+
+
 def decode(
     data: bytes, types: Iterable[type[Any]] = (), limit: int = MAX_BYTES
 ) -> tuple[Preamble, list[Value], list[int]]:

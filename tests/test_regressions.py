@@ -217,3 +217,98 @@ def test_names_travel_from_a_table_to_the_model(tmp_path: Path) -> None:
     assert fs.load_model(tmp_path / "model.npz").coefficients() == result.model.coefficients()
     assert "converged" in repr(result)
     assert len(repr(result)) < 300
+
+
+@pytest.mark.parametrize("loss", [fs.Squared(l2=1e-3), fs.Logistic(l2=1e-3), fs.Softmax(l2=1e-3, classes=2)])
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_fednewton_cg_resumes_to_the_bit_in_mid_recurrence(tmp_path: Path, loss: object, rounds: int) -> None:
+    algorithm, path = fs.FedNewtonCG(loss), tmp_path / "run"
+    fs.run(algorithm, clients(), rounds=rounds, checkpoint=path, tolerance=0.0)
+    resumed = fs.run(algorithm, clients(), rounds=6, checkpoint=path, resume=True, tolerance=0.0)
+    whole = fs.run(algorithm, clients(), rounds=6, tolerance=0.0)
+    assert np.array_equal(resumed.model.w, whole.model.w)
+
+
+def test_fednewton_cg_gets_on_although_clients_come_and_go() -> None:
+    """One reply in ten is lost, so the inner loop is interrupted nearly every time; what it found is used."""
+    algorithm, policy = fs.FedNewtonCG(fs.Logistic(l2=1e-2, intercept="free")), fs.Participation(dropout=0.1)
+    result = fs.run(algorithm, clients(10), rounds=60, participation=policy, seed=5)
+    pooled = fs.run(fs.Newton(algorithm.loss), clients(10)).model.w
+    assert np.linalg.norm(result.model.w - pooled) <= 0.3 * np.linalg.norm(pooled)
+
+
+def test_memory_does_not_grow_with_the_number_of_clients() -> None:
+    """200 clients with Hessians of 160 kB: all of them at once would be 32 MB."""
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    many = [fs.Client(f"c{j:03}", rng.standard_normal((5, 200)), np.tile([0.0, 1], 3)[:5]) for j in range(200)]
+    road = InProcess(many)
+    tracemalloc.start()
+    fs.run(fs.Newton(fs.Logistic(l2=1.0)), road, rounds=3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 12e6
+
+
+@pytest.mark.parametrize("case", ["a column of zeros", "a column twice", "more columns than rows"])
+@pytest.mark.parametrize("kind", [fs.Squared, fs.Logistic])
+def test_the_lasso_without_a_unique_support_meets_its_conditions(case: str, kind: type) -> None:
+    rng = np.random.default_rng(2)
+    inputs = {
+        "a column of zeros": np.c_[X, np.zeros(120)],
+        "a column twice": np.c_[X, X[:, 0]],
+        "more columns than rows": rng.standard_normal((30, 80)),
+    }[case]
+    y = Y[: len(inputs)]
+    loss = kind(l1=0.01)
+    parties = fs.data.partition(inputs, y, clients=3)
+    result = fs.run(fs.Newton(loss), parties, rounds=60, tolerance=1e-7)
+    assert result.converged, result.message
+    g = sum(client.weight / len(y) * loss.gradient(client, result.model.w) for client in parties)
+    assert np.abs(g[result.model.w == 0]).max() <= 0.01 + 1e-6
+
+
+def test_softmax_with_an_l1_penalty_alone_equals_scikit_learn() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    inputs, labels = rng.standard_normal((60, 8)), rng.integers(0, 3, 60).astype(float)
+    loss = fs.Softmax(l1=0.02, classes=3)
+    w = fs.run(fs.Newton(loss), fs.data.partition(inputs, labels, clients=3), rounds=100, tolerance=1e-9).model.w
+    fit = LogisticRegression(
+        solver="saga", l1_ratio=1.0, C=1 / (60 * 0.02), tol=1e-12, max_iter=100_000, fit_intercept=False
+    ).fit(inputs, labels)
+
+    def objective(w: np.ndarray) -> float:
+        eta = inputs @ w
+        top = eta.max(axis=1)
+        log_sum = np.log(np.exp(eta - top[:, None]).sum(axis=1)) + top
+        return float(np.mean(log_sum - eta[np.arange(60), labels.astype(int)]) + 0.02 * np.abs(w).sum())
+
+    assert objective(w) <= objective(fit.coef_.T) + 1e-9
+
+
+def test_a_proximal_step_leaves_the_kept_hessian_alone() -> None:
+    from fedsolve.losses.local import newton
+
+    client, loss = clients()[0], fs.Squared(l2=0.1)
+    before = loss.hessian(client, np.zeros(4)).full().copy()
+    newton(loss, client, np.zeros(4), 1.0)
+    np.testing.assert_array_equal(loss.hessian(client, np.zeros(4)).full(), before)
+
+
+def test_what_has_no_finite_minimum_does_not_converge() -> None:
+    none = fs.run(fs.Newton(fs.Poisson(intercept="free", l2=0.1)), [fs.Client("a", X, np.zeros(120))])
+    absent = fs.Softmax(l2=0.1, classes=3, intercept="free")
+    lacking = fs.run(fs.Newton(absent), [fs.Client("a", X, Y)])
+    for result in (none, lacking):
+        assert result.status == "diverged"
+        assert "no finite minimum" in result.message
+    with pytest.raises(fs.errors.ClientError, match="no finite minimiser"):
+        fs.run(fs.DKRR(absent), [fs.Client("a", X, Y)])
+
+
+def test_an_offset_is_for_one_output() -> None:
+    with pytest.raises(fs.errors.InputError, match="drop the offset"):
+        fs.run(fs.Newton(fs.Softmax(l2=1.0)), [fs.Client("a", X, Y, offset=np.ones(120))])

@@ -37,6 +37,7 @@ class State:
     r: Array  # −g − H p
     d: Array  # the last direction
     rz: Array  # rᵀ A r before it
+    done: int  # iterations since the recurrence began
     cohort: tuple[str, ...]
 
 
@@ -59,10 +60,12 @@ class FedNewtonCG:
         return self.loss.minimise(client)
 
     @client_step
-    def local_gradient(self, client: Client, w: Array) -> tuple[float, Array]:
+    def local_gradient(self, client: Client, w: Array, first: bool) -> tuple[float, Array]:
         client.memory["w"] = w  # where the Hessian is taken until the next gradient is asked for
         if self.loss.quadratic:  # its value is not needed, and would cost a pass over the data
-            return 0.0, self.loss.newton_gradient(client, w)
+            # A restart is worth a pass for the gradient: from the rows it has no cancellation.
+            gradient = self.loss.newton_gradient if first else self.loss.gradient
+            return 0.0, gradient(client, w)
         return self.loss.value(client, w), self.loss.gradient(client, w)
 
     @client_step
@@ -77,18 +80,18 @@ class FedNewtonCG:
 
     def start(self, fed: Federation) -> State:
         if fed.warm_start is not None or not self.loss.quadratic:
-            return self._begin(fed, fed.start_point(self.loss))
-        return self._begin(fed, fed.mean(self.local_minimiser))
+            return self._begin(fed, fed.start_point(self.loss), first=True)
+        return self._begin(fed, fed.mean(self.local_minimiser), first=True)
 
-    def _begin(self, fed: Federation, w: Array) -> State:
+    def _begin(self, fed: Federation, w: Array, first: bool = False) -> State:
         """A fresh gradient at w, and no recurrence yet."""
-        value, g = fed.mean(self.local_gradient, w=w)
+        value, g = fed.mean(self.local_gradient, w=w, first=first)
         zero = np.zeros(w.shape)
-        return State(w, value, g, zero, -g, zero, np.zeros(self._dot(g, g).shape), fed.cohort.clients)
+        return State(w, value, g, zero, -g, zero, np.zeros(self._dot(g, g).shape), 0, fed.cohort.clients)
 
     def round(self, fed: Federation, state: State) -> State:
         if state.cohort != fed.cohort.clients:
-            state = self._begin(fed, state.w)
+            state = self._begin(fed, self._salvaged(fed, state))
         r = state.r
         z = fed.mean(self.local_solve, r=r)
         rz = self._dot(r, z)
@@ -97,12 +100,20 @@ class FedNewtonCG:
         if fed.cohort.clients != state.cohort:  # A and H were of different clients: begin again
             return replace(state, cohort=())
         alpha = _ratio(rz, self._dot(d, q))
-        state = replace(state, p=state.p + alpha * d, r=r - alpha * q, d=d, rz=rz)
+        state = replace(state, p=state.p + alpha * d, r=r - alpha * q, d=d, rz=rz, done=state.done + 1)
         if self.loss.quadratic:
-            # What rounding has left of a residual this small says nothing: begin again from a true one.
-            lost = norm(state.r) <= 1e-13 * norm(state.gradient)
+            # What rounding has left of a residual this small, or after three times the iterations that exact arithmetic
+            # would need, says nothing: begin again from a true one.
+            lost = norm(state.r) <= 1e-13 * norm(state.gradient) or state.done >= 3 * state.w.shape[0]
             return replace(state, w=state.w + alpha * d, cohort=() if lost else state.cohort)
         return self._step(fed, state) if self._solved(state) else state
+
+    def _salvaged(self, fed: Federation, state: State) -> Array:
+        """What the interrupted inner loop found is a descent direction still: as much of it as those here accept."""
+        if self.loss.quadratic or not state.p.any():
+            return state.w  # a quadratic's model has moved along already
+        decrease = -float((state.gradient * state.p).sum())
+        return state.w + self.search.step(fed, state.w, -state.p, decrease) * state.p
 
     def _solved(self, state: State) -> bool:
         """Whether the Newton system is solved as well as the distance to the optimum deserves: superlinear outside."""
@@ -122,7 +133,7 @@ class FedNewtonCG:
 
     def _dot(self, a: Array, b: Array) -> Array:
         """The inner product: of each column where columns are problems of their own, else of the whole."""
-        return (a * b).sum(axis=0) if self.loss.separable else np.asarray((a * b).sum())
+        return np.asarray((a * b).sum(axis=0 if self.loss.separable else None))
 
     def measured(self, state: State) -> Measurement | None:
         # For a quadratic the model moves on with the recurrence, and its gradient is not known afresh.

@@ -105,8 +105,9 @@ class Newton:
         if self.loss.strong_convexity() > 0 or self.loss.l1:  # then ‖g‖²/2μ is a bound, or no decrement is known
             return Measurement(self._total(state), self._slope(state))
         H = factor(state.hessian)
-        decrement = float((state.gradient * H.solve(state.gradient)).sum())
-        return Measurement(state.value, state.gradient, decrement, not H.definite)
+        step = H.solve(state.gradient)
+        moving = norm(step) > 1e-2 * (1.0 + norm(state.w))
+        return Measurement(state.value, state.gradient, float((state.gradient * step).sum()), not H.definite, moving)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

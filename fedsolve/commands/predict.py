@@ -131,8 +131,8 @@ def _inputs(
     truth = None if target is None else columns[target]
     if names is None or not all(name in columns for name in names):
         names = [name for name in columns if name not in drop and name != target]
-    expected = len(model.transform.columns) if model.transform is not None else len(model.coef)
-    if len(names) != expected:
+    expected = model.columns
+    if expected is not None and len(names) != expected:
         some = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
         raise DataError(
             f"{source}: {len(names)} columns ({some}), and the model takes {expected}; "

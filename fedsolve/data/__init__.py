@@ -13,6 +13,7 @@ from fedsolve.data.dataset import Dataset
 from fedsolve.data.datasets import DatasetInfo
 from fedsolve.data.datasets import names as datasets
 from fedsolve.data.load import load
+from fedsolve.data.onehot import one_hot
 from fedsolve.data.partition import partition, split_indices
 from fedsolve.data.preprocess import Preprocess
 from fedsolve.data.schemes import (
@@ -27,7 +28,7 @@ from fedsolve.data.schemes import (
     QuantitySkew,
     Scheme,
 )
-from fedsolve.data.synthetic import cosine_features, heterogeneous
+from fedsolve.data.synthetic import heterogeneous
 from fedsolve.data.transform import Transform
 
 __all__ = [
@@ -49,10 +50,10 @@ __all__ = [
     "Schema",
     "Scheme",
     "Transform",
-    "cosine_features",
     "datasets",
     "heterogeneous",
     "load",
+    "one_hot",
     "partition",
     "split_indices",
 ]

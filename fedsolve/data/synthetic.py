@@ -9,7 +9,6 @@ depend on the seed and its own number alone, and α and β only scale them: sett
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from fedsolve.data.dataset import Array
 from fedsolve.errors import ConfigError
 
-_CLIENTS, _TEST, _FEATURES = 0, 1, 2  # the streams of one seed
+_CLIENTS, _TEST = 0, 1  # the streams of one seed; feature maps have others
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +55,3 @@ def heterogeneous(
         parts.append((X, -np.abs(X @ w) + math.sqrt(noise) * rng.standard_normal(samples)))
     X_test = np.random.default_rng((seed, _TEST)).standard_normal((test_samples, features))
     return Heterogeneous(parts, X_test, -np.abs(X_test.sum(axis=1)))
-
-
-def cosine_features(features: int, count: int, std: float, seed: int = 0) -> Callable[[Array], Array]:
-    """φ(x) = cos(Ωᵀx + b)/√M with Ω = std · randn(features, M), b ~ U[0, 2π]: paper 000's map, without the usual √2."""
-    rng = np.random.default_rng((seed, _FEATURES))
-    omega, b = std * rng.standard_normal((features, count)), rng.uniform(0.0, 2.0 * np.pi, count)
-    return lambda X: np.cos(X @ omega + b) / math.sqrt(count)

@@ -39,7 +39,8 @@ class GradientSteps:
         for part in self._batches(client):
             g = loss.gradient(part, w)
             if part is not client:  # a batch's work is the client's work
-                client.count("gradients", part.n_samples)
+                for what, amount in part.counts.items():
+                    client.count(what, amount)
             w = w - step_size * (g if correction is None else g + correction)
         return w
 

@@ -4,15 +4,17 @@
 
 so that the weighted mean of the clients' values, gradients and Hessians is that of the pooled data. `w` has the
 intercept last; a free intercept is not penalised. With several outputs `w` is a matrix, a column for each. A client's
-offset, if it has one, is added to x_iᵀw.
+offset, if it has one, is added to x_iᵀw. With a feature map x_i is φ(x_i) throughout; the intercept comes after it.
 
 An l1 penalty is no client's business: f is smooth, and the server adds l1 ‖w‖₁ (see `prox.py`).
 """
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +24,8 @@ from fedsolve.arrays import Symmetric
 from fedsolve.client import Client
 from fedsolve.design import Design, with_intercept
 from fedsolve.errors import ConfigError
+from fedsolve.features.base import FeatureMap
+from fedsolve.features.mapped import FeatureDesign
 from fedsolve.linalg import Factor, factor, largest_eigenvalue, namespace
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
@@ -36,6 +40,7 @@ class LinearLoss(ABC):
     l2: float = 0.0
     intercept: Intercept = None
     l1: float = 0.0
+    features: FeatureMap | None = field(default=None, kw_only=True)
 
     quadratic: ClassVar[bool] = False
     # Whether the columns of w (several outputs) are problems of their own that share one Hessian.
@@ -50,6 +55,8 @@ class LinearLoss(ABC):
                 raise ConfigError(f"{name} is a finite penalty of at least 0, got {given}")
         if self.intercept not in ("free", "penalised", None):
             raise ConfigError(f"intercept is 'free', 'penalised' or None, got {self.intercept!r}")
+        if self.features is not None and not isinstance(self.features, FeatureMap):
+            raise ConfigError(f"features is a feature map such as RandomFourier(…), or None, got {self.features!r}")
 
     # ── one sample at a time ──
 
@@ -167,21 +174,24 @@ class LinearLoss(ABC):
         return self._predict(client, w, self.design(client))
 
     def _predict(self, client: Client, w: Array, design: Design) -> Array:
-        offset = client.offset
+        offset, key = client.offset, ("predictor", self.intercept, self.features)
         if offset is not None:
-            return client.at(("predictor", self.intercept), w, lambda v: design.matvec(v) + offset)
-        return client.at(("predictor", self.intercept), w, design.matvec)
+            return client.at(key, w, lambda v: design.matvec(v) + offset)
+        return client.at(key, w, design.matvec)
 
     def targets(self, client: Client) -> Array:
         """What the predictor is compared with."""
         return client.y
 
     def design(self, client: Client) -> Design:
-        """The client's inputs, with the intercept's column if there is one."""
-        inner = client.design
+        """The client's inputs through the feature map, with the intercept's column; of these what there is."""
+        inner, features = client.design, self.features
+        if features is not None:
+            raw = inner
+            inner = client.cached(("mapped", features), lambda: FeatureDesign(features, raw, _counter(client)))
         if self.intercept is None:
             return inner
-        return client.cached("with intercept", lambda: with_intercept(inner))
+        return client.cached(("with intercept", features), lambda: with_intercept(inner))
 
     def zero(self, client: Client) -> Array:
         """w = 0 at a client."""
@@ -191,8 +201,12 @@ class LinearLoss(ABC):
     # ── the objective ──
 
     def shape(self, features: int, outputs: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of w."""
-        return (features + (self.intercept is not None), *outputs)
+        """The shape of w, for so many inputs."""
+        return (self.width(features), *outputs)
+
+    def width(self, inputs: int) -> int:
+        """The rows of w: a weight for each input or feature, and the intercept."""
+        return (inputs if self.features is None else self.features.dimension(inputs)) + (self.intercept is not None)
 
     def penalty(self, w: Array) -> float:
         """(l2/2) ‖w‖², without a free intercept."""
@@ -216,6 +230,13 @@ class LinearLoss(ABC):
         if self.intercept == "free":
             mask[-1] = 0.0
         return mask
+
+    def penalty_diagonal(self, p: int) -> Array:
+        """The l2 penalty's part of the Hessian, at the server."""
+        diagonal = np.full(p, self.l2)
+        if self.intercept == "free":
+            diagonal[-1] = 0.0
+        return diagonal
 
     def l1_weights(self, shape: tuple[int, ...]) -> Array:
         """The weight of each |w_i| at the server."""
@@ -242,3 +263,14 @@ class LinearLoss(ABC):
     def strong_convexity(self) -> float:
         """A μ with f ≥ its tangent + (μ/2)‖·‖² whatever the data: l2 if it reaches every coordinate, else 0."""
         return 0.0 if self.intercept == "free" else self.l2
+
+
+def _counter(client: Client) -> Callable[[int], None]:
+    """Notes rows of features at a client that it does not keep alive: the client keeps the features."""
+    of = weakref.ref(client)
+
+    def count(rows: int) -> None:
+        if (alive := of()) is not None:
+            alive.count("features", rows)
+
+    return count

@@ -33,7 +33,8 @@ def newton(
             hessian = hessian.plus_diagonal(pull * xp.ones(hessian.n, dtype=xp.float64, device=w.device))
         step = factor(hessian).solve(g)
         decrement = float(xp.sum(g * step))
-        if not loss.l2 + pull and decrement <= 1e-12 * (1.0 + abs(value)) and _still_moves(loss, client, step):
+        bounded = pull or (loss.l2 and loss.intercept != "free")
+        if not bounded and decrement <= 1e-12 * (1.0 + abs(value)) and _still_moves(loss, client, step):
             break
         if decrement <= 1e-16 * (1.0 + abs(value)):
             return w - step  # convergence is quadratic: this step leaves about the square of that
@@ -45,8 +46,8 @@ def newton(
         w = w - eta * step
         value = objective(w)
     raise DataError(
-        f"client {client.name!r}: its own fit has no finite minimiser (its samples can be separated); "
-        "add l2, or use an algorithm that needs no local fits (Newton)"
+        f"client {client.name!r}: its own fit has no finite minimiser (its samples can be separated, or it lacks a "
+        "class); penalise all weights, or use an algorithm that needs no local fits (Newton)"
     )
 
 

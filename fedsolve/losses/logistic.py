@@ -60,7 +60,7 @@ class Logistic(LinearLoss):
         )
 
     def model(self, w: Array) -> LinearModel:
-        return LinearModel(w, self.intercept is not None, "logistic")
+        return LinearModel(w, self.intercept is not None, "logistic", features=self.features)
 
 
 def _sigmoid(xp: Any, eta: Array) -> Array:

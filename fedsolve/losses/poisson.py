@@ -51,7 +51,7 @@ class Poisson(LinearLoss):
         return super().minimise(client, anchor, pull)
 
     def model(self, w: Array) -> LinearModel:
-        return LinearModel(w, self.intercept is not None, "exponential")
+        return LinearModel(w, self.intercept is not None, "exponential", features=self.features)
 
 
 def _mean(xp: Any, eta: Array) -> Array:

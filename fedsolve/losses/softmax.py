@@ -1,7 +1,8 @@
 """The softmax loss: ℓ = log Σ_c e^{η_c} − η_y, for k classes, with a column of w for each.
 
-Adding one vector to all columns changes no probability. Where l2 does not decide (a free intercept; every row without
-l2) ½ (Σ_c w_c)² / k per row is added: it does not move the minimum, where that sum is zero, and makes it the only one.
+Adding one vector to all columns changes no probability. Where no penalty decides (a free intercept; every row without
+l2 and l1) ½ (Σ_c w_c)² / k per row is added: it does not move the minimum, where that sum is zero, and makes it the
+only one.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Softmax(LinearLoss):
         return client.cached(("one-hot", self.classes), compute)
 
     def shape(self, features: int, outputs: tuple[int, ...]) -> tuple[int, ...]:
-        return (features + (self.intercept is not None), self.classes)
+        return (self.width(features), self.classes)
 
     def _hessian(self, client: Client, w: Array) -> Symmetric:
         """Block (a, b) is Σ s (p_a δ_ab − p_a p_b) x xᵀ / Σ s; rows of w are outer, classes inner."""
@@ -86,7 +87,7 @@ class Softmax(LinearLoss):
 
     def _loose_rows(self, p: int) -> range:
         """The rows whose sum over the classes the data leaves open."""
-        if not self.l2:
+        if not self.l2 and not self.l1:
             return range(p)
         return range(p - 1, p) if self.intercept == "free" else range(0)
 
@@ -132,7 +133,7 @@ class Softmax(LinearLoss):
         )
 
     def model(self, w: Array) -> LinearModel:
-        return LinearModel(w, self.intercept is not None, "softmax")
+        return LinearModel(w, self.intercept is not None, "softmax", features=self.features)
 
 
 def _probabilities(xp: Any, eta: Array) -> Array:

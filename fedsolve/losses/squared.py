@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from fedsolve.arrays import Symmetric
 from fedsolve.client import Client
 from fedsolve.linalg import Factor, factor
 from fedsolve.losses.base import LinearLoss
@@ -33,6 +34,36 @@ class Squared(LinearLoss):
     def check(self, client: Client) -> None:
         """Any finite target will do."""
 
+    # What the local problem is made of: ∇²f_j and ∇f_j(0), in one pass over the rows.
+
+    def normal(self, client: Client) -> tuple[Symmetric, Array]:
+        """XᵀSX/Σs + l2 I and −XᵀSy/Σs, kept."""
+
+        def compute() -> tuple[Symmetric, Array]:
+            client.count("hessians", 1)
+            s, y = client.sample_weight, client.y
+            r = -y if client.offset is None else client.offset - y
+            if s is not None:
+                r = r * (s if r.ndim == 1 else s[:, None])
+            gram, g = self.design(client).normal(None if s is None else s / client.weight, r)
+            if s is None:
+                gram = gram.map(lambda array: array / client.weight)
+            if self.l2:
+                gram = gram.add_diagonal(self.l2 * self._mask(client.y, gram.n))
+            return gram, g / client.weight
+
+        return client.cached((self, "normal"), compute)
+
+    def hessian(self, client: Client, w: Array) -> Symmetric:
+        return self.normal(client)[0]
+
+    def newton_gradient(self, client: Client, w: Array) -> Array:
+        def at_zero() -> Array:
+            client.count("gradients", client.n_samples)
+            return self.normal(client)[1]
+
+        return self.hessian_product(client, w, w) + client.cached((self, "gradient at 0"), at_zero)
+
     def minimise(self, client: Client, anchor: Array | None = None, pull: float = 0.0) -> Array:
         if pull:
             # From the anchor one Newton step of the proximal objective is exact: w − (H_j + pull I)⁻¹ ∇f_j(w).
@@ -51,4 +82,4 @@ class Squared(LinearLoss):
         return client.cached((self, "proximal", pull), compute)
 
     def model(self, w: Array) -> LinearModel:
-        return LinearModel(w, self.intercept is not None, "identity")
+        return LinearModel(w, self.intercept is not None, "identity", features=self.features)

@@ -194,6 +194,8 @@ def _model(model: Any, names: Sequence[str] | None) -> list[Html]:
 def _names(model: LinearModel, names: Sequence[str] | None) -> Sequence[str] | None:
     """What the columns are called: as the model has it, or the transform, or the data, in this order; a transform that
     was told no names numbers them, and the data may know better."""
+    if model.features is not None:  # weights of features, which have no names
+        return None
     if model.feature_names is not None:
         return model.feature_names
     if model.transform is None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from fedsolve.algorithms import FedNewton, FedNewtonCG
 from fedsolve.client import Client
-from fedsolve.data.synthetic import cosine_features, heterogeneous
+from fedsolve.data.synthetic import heterogeneous
+from fedsolve.features import RandomFourier
 from fedsolve.losses import Squared
 from fedsolve.reproduce.figures import draw_curves, over_rounds
 from fedsolve.reproduce.harness import Seeds, experiment
@@ -67,8 +68,8 @@ class Problem:
 def problem(clients: int, samples: int, alpha: float, seed: int) -> Problem:
     """The synthetic set through random features, its pooled ridge solution, and ρ = λ_max(AH) − 1."""
     drawn = heterogeneous(clients, samples, alpha=alpha, seed=seed)
-    phi = cosine_features(drawn.X_test.shape[1], FEATURES, STD, seed)
-    parts = [(phi(X), y) for X, y in drawn.parts]
+    phi = RandomFourier.paper000(STD, FEATURES, seed)
+    parts = [(phi.block(X), y) for X, y in drawn.parts]
     hessians = [X.T @ X / len(X) + L2 * np.eye(FEATURES) for X, _ in parts]
     H = np.mean(hessians, axis=0)  # clients of one size, so that Σ p_j is the plain mean
     A = np.mean([np.linalg.inv(one) for one in hessians], axis=0)

@@ -32,7 +32,6 @@ class InProcess:
         self._limits: Any = nullcontext()
         self._served: Served | None = None
         self._backwards = True
-        self._large = False  # whether the last replies were
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,17 +48,20 @@ class InProcess:
         self._runtimes = {name: Runtime(client, self._served) for name, client in self.clients.items()}
 
     def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterator[tuple[str, Reply | Failure]]:
-        self._backwards = not self._backwards and not self._large
+        self._backwards = not self._backwards
+        early: dict[str, Reply | Failure] = {}
         if self._backwards:
             # Forwards and backwards by turns: the data visited last is still in the processor's cache, and comes first.
-            answers = {name: self._runtimes[name].answer(requests[name]) for name in reversed(list(requests))}
-            yield from ((name, answers[name]) for name in requests)
-            return
+            # But large replies are not held for all: the first one that comes ends this.
+            for name in reversed(list(requests)):
+                early[name] = answer = self._runtimes[name].answer(requests[name])
+                if isinstance(answer, Reply) and any(part.size > LARGE for part in answer.results):
+                    break
+                del answer
         for name, request in requests.items():
-            answer = self._runtimes[name].answer(request)
-            self._large = isinstance(answer, Reply) and any(part.size > LARGE for part in answer.results)
+            answer = early.pop(name) if name in early else self._runtimes[name].answer(request)
             yield name, answer
-            # Large replies are summed one by one and forgotten, so that all use the same memory, still in the cache.
+            # It is summed by now; forgotten here, the next one uses the same memory, still in the cache.
             del answer
 
     @property

@@ -168,8 +168,7 @@ class Processes:
 
 def _answers(answer: Reply | Failure, request: Request) -> bool:
     head = request.preamble
-    # A request that could not even be read is answered by a failure without a number.
-    return answer.preamble.number in (0, head.number) and answer.preamble.attempt in (0, head.attempt)
+    return answer.preamble.number == head.number and answer.preamble.attempt == head.attempt
 
 
 def _serve(

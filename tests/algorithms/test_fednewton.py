@@ -121,7 +121,8 @@ def test_cg_restarts_when_the_cohort_changes() -> None:
 
 
 def test_cg_s_recurrence_is_that_of_one_cohort() -> None:
-    """Round for round, a run that loses a client for one round equals one that begins again after it."""
+    """Round for round, a run that loses a client for one round equals one that begins again after it (up to rounding: a
+    restart takes its gradient from the rows, a start from the kept Hessian)."""
     clients = make_clients([60, 90, 120, 80], 1.0)
     algorithm = fs.FedNewtonCG(fs.Squared(l2=L2))
     gone = {(2, 0): ("client-0", "client-1", "client-3"), (2, 1): ("client-0", "client-1", "client-3")}
@@ -130,7 +131,7 @@ def test_cg_s_recurrence_is_that_of_one_cohort() -> None:
     lossy = fs.run(algorithm, clients, rounds=9, participation=fs.Replay(cohorts=gone))
     at_two = fs.run(algorithm, clients, rounds=2, participation=fs.Replay(cohorts=gone))
     again = fs.run(algorithm, clients, rounds=7, warm_start=at_two.model)
-    np.testing.assert_array_equal(lossy.model.w, again.model.w)
+    np.testing.assert_allclose(lossy.model.w, again.model.w, rtol=1e-12)
     assert set(everyone) == {name for record in lossy.ledger.records for name in record.asked}
 
 

@@ -24,7 +24,7 @@ DENSE = [
 
 
 def on(device: str, problem: Problem) -> list[fs.Client]:
-    """The same clients with tensors on a device; on a mixture of kinds, NumPy for every second one."""
+    """The same clients with tensors on a device."""
 
     def tensor(array: np.ndarray | None) -> object:
         return None if array is None else torch.tensor(array, dtype=torch.float64, device=device)

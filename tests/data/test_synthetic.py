@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedsolve.data.synthetic import cosine_features, heterogeneous
+from fedsolve.data.synthetic import heterogeneous
 from fedsolve.errors import ConfigError
 
 
@@ -51,14 +51,3 @@ def test_the_variances_are_those_asked_for() -> None:
 def test_what_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         heterogeneous(**{"clients": 2, "samples": 2, **wrong})  # type: ignore[arg-type]
-
-
-def test_cosine_features() -> None:
-    X = np.random.default_rng(0).standard_normal((200, 10))
-    phi, same, other = (cosine_features(10, 5000, 0.1, seed=seed)(X) for seed in (0, 0, 1))
-    assert phi.shape == (200, 5000)
-    assert np.array_equal(phi, same)
-    assert not np.array_equal(phi, other)
-    # ⟨φ(x), φ(z)⟩ → ½ exp(−std² ‖x − z‖² / 2): half the Gaussian kernel, because there is no √2.
-    squared = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    assert np.abs(phi @ phi.T - 0.5 * np.exp(-0.01 * squared / 2)).max() < 0.05

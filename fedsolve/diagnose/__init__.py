@@ -1,0 +1,23 @@
+"""What to know of a federation before a method is chosen: would FedNewton converge, and who differs how much.
+
+contraction     ρ of FedNewton by Lanczos on its own exchanges, with a verdict
+heterogeneity   ‖C − C_j‖, the distance of local fits from the pooled one, effective dimensions
+upsilon, regime Theorems 1 and 3 of paper 000, as functions of quantities that only a simulation knows
+"""
+
+from fedsolve.diagnose.contraction import Contraction, Contractions, contraction
+from fedsolve.diagnose.heterogeneity import Heterogeneities, Heterogeneity, heterogeneity
+from fedsolve.diagnose.theory import Regime, effective_dimension, regime, upsilon
+
+__all__ = [
+    "Contraction",
+    "Contractions",
+    "Heterogeneities",
+    "Heterogeneity",
+    "Regime",
+    "contraction",
+    "effective_dimension",
+    "heterogeneity",
+    "regime",
+    "upsilon",
+]

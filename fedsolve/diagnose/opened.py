@@ -1,0 +1,44 @@
+"""A federation to ask in: one that is open already, or one opened for this question alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from fedsolve.client import Client
+from fedsolve.federation import Federation
+from fedsolve.ledger import Ledger
+from fedsolve.preflight import as_transport, check_needs, checked_seed
+from fedsolve.protocol import collect
+from fedsolve.transports import Transport
+
+Clients = Sequence[Client] | Transport | Federation
+
+
+@contextmanager
+def opened(name: str, protocol: Any, clients: Clients, transport: str | type[Any], seed: int) -> Iterator[Federation]:
+    """Everyone answers everything, or the diagnosis fails: half of it would be one of other clients.
+
+    In a federation that is already open the protocol must be one of its own, and what is asked counts as setting up.
+    """
+    check_needs(protocol, protocol.loss)
+    if isinstance(clients, Federation):
+        with clients.setting_up():
+            yield clients
+        return
+    protocols = dict(collect(name, protocol))
+    road = as_transport(clients, transport)
+    road.open(protocols)
+    try:
+        fed = Federation(road, protocols, seed=checked_seed(seed))
+        fed.join()
+        fed.begin_round(0)
+        yield fed
+    finally:
+        road.close()
+
+
+def since(fed: Federation, before: int) -> Ledger:
+    """What was sent since the ledger had so many records."""
+    return Ledger(fed.ledger.records[before:])

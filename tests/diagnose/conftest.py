@@ -1,0 +1,3 @@
+from tests.cli.conftest import command, run_file
+
+__all__ = ["command", "run_file"]
