@@ -15,6 +15,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import log
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -43,6 +44,7 @@ class LinearLoss(ABC):
     features: FeatureMap | None = field(default=None, kw_only=True)
 
     quadratic: ClassVar[bool] = False
+    classifies: ClassVar[bool] = False
     # Whether the columns of w (several outputs) are problems of their own that share one Hessian.
     separable: ClassVar[bool] = True
     curvature_bound: ClassVar[float]  # sup of d²ℓ/dη²
@@ -247,7 +249,13 @@ class LinearLoss(ABC):
 
     def doubt(self, value: float, samples: int) -> str | None:
         """A reason to doubt that there is a minimum, if this value was reached on so many samples of weight 1."""
-        return None
+        # Unless the classes can be separated, some sample is on the wrong side, and costs at least log 2.
+        if not self.classifies or self.l2 or self.l1 or value * samples >= log(2):
+            return None
+        return (
+            "the classes can be separated, so there is no finite solution and the weights grow without end; "
+            "add a penalty, l2 > 0"
+        )
 
     def smoothness(self, client: Client) -> float:
         """A bound on λ_max(∇²f_j) for all w: curvature_bound · λ_max(Σ s x xᵀ / Σ s) + l2; infinite where none is."""

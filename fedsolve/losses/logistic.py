@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 from typing import Any, ClassVar
 
 from fedsolve.client import Client
@@ -19,6 +18,7 @@ class Logistic(LinearLoss):
     r"""Logistic regression, $\frac1n\sum_i \log(1+e^{x_i^\top w})-y_ix_i^\top w+\frac{\lambda}{2}\|w\|^2$."""
 
     curvature_bound: ClassVar[float] = 0.25
+    classifies: ClassVar[bool] = True
 
     def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
         # log(1 + e^η) without overflow: max(η, 0) + log(1 + e^−|η|).
@@ -49,15 +49,6 @@ class Logistic(LinearLoss):
                 "penalise the intercept too, or use an algorithm that needs no local fits (Newton)"
             )
         return super().minimise(client, anchor, pull)
-
-    def doubt(self, value: float, samples: int) -> str | None:
-        # Unless the classes can be separated, some sample is on the wrong side, and costs at least log 2.
-        if self.l2 or self.l1 or value * samples >= log(2):
-            return None
-        return (
-            "the classes can be separated, so there is no finite solution and the weights grow without end; "
-            "add a penalty, l2 > 0"
-        )
 
     def model(self, w: Array) -> LinearModel:
         return LinearModel(w, self.intercept is not None, "logistic", features=self.features)

@@ -8,7 +8,6 @@ only one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +29,7 @@ class Softmax(LinearLoss):
 
     separable: ClassVar[bool] = False
     curvature_bound: ClassVar[float] = 0.5  # of diag(p) − ppᵀ
+    classifies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,15 +122,6 @@ class Softmax(LinearLoss):
                 f"client {client.name!r}: labels of Softmax(classes={self.classes}) are 0 … {self.classes - 1}, "
                 f"got {y.min():g} … {y.max():g}"
             )
-
-    def doubt(self, value: float, samples: int) -> str | None:
-        # Unless the classes can be separated, some sample is on the wrong side, and costs at least log 2.
-        if self.l2 or self.l1 or value * samples >= log(2):
-            return None
-        return (
-            "the classes can be separated, so there is no finite solution and the weights grow without end; "
-            "add a penalty, l2 > 0"
-        )
 
     def model(self, w: Array) -> LinearModel:
         return LinearModel(w, self.intercept is not None, "softmax", features=self.features)
