@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -20,7 +21,7 @@ class PerClient(Generic[T]):
         self.values = dict(values)
 
 
-class Call:
+class Call(ABC):
     """A client step to be called, its arguments, and what to do with the replies."""
 
     def __init__(
@@ -45,9 +46,9 @@ class Call:
         self.weights = weights
         self.arguments = arguments
 
+    @abstractmethod
     def collector(self, weights: Mapping[str, float] | None) -> Collector:
         """What takes the replies in, in the order of the clients; without weights all count the same."""
-        raise NotImplementedError("use Mean, Sum or Gather")
 
 
 class Collector(Protocol):

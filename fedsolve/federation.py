@@ -391,11 +391,9 @@ class Federation:
     def _counts(self, name: str, answer: Reply | Failure, exchange: int, setup: bool, attempt: int) -> bool:
         """Whether an answer is one to this exchange, and not lost on its way in simulation."""
         head, policy = answer.preamble, self.participation
-        if type(answer) is Failure:
-            return True
         if head.number != self._number or head.attempt != self._attempt:
             return False  # late, from an earlier exchange: leaves no trace
-        if setup or not policy.simulates_losses:
+        if type(answer) is Failure or setup or not policy.simulates_losses:
             return True
         return policy.arrives(self.seed, self.round, exchange, attempt, name, self._index[name])
 

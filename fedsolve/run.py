@@ -64,8 +64,9 @@ def run(
     if stopping is not None and (rounds is not None or tolerance is not None):
         raise ConfigError("give either stopping=Stopping(…) or rounds= and tolerance=, not both")
     if stopping is None:
-        limits = {"rounds": rounds, "tolerance": tolerance}
-        stopping = Stopping(**{name: limit for name, limit in limits.items() if limit is not None})  # type: ignore[arg-type]
+        stopping = Stopping(
+            Stopping.rounds if rounds is None else rounds, Stopping.tolerance if tolerance is None else tolerance
+        )
     if checkpoint_every < 1 or measure < 0:
         raise ConfigError(
             f"checkpoint_every is at least 1 and measure at least 0, got {checkpoint_every} and {measure}"

@@ -120,10 +120,10 @@ def _inputs(
     source: str, model: LinearModel, names: Sequence[str] | None, target: str | None, drop: Sequence[str]
 ) -> tuple[Array, Array | None]:
     if source in {info.name for info in rooms.datasets()}:
-        return _labelled(rooms.load(source))
+        return _labelled(rooms.load(source), model)
     path = Path(source).expanduser()
     if not path.is_file() or format_of(path) != "csv":  # features and targets are apart already
-        return _labelled(rooms.load(source))
+        return _labelled(rooms.load(source), model)
     columns = read_columns(path)
     for column in (*drop, *([] if target is None else [target])):
         if column not in columns:
@@ -153,10 +153,12 @@ def _check_numbers(source: str, name: str, cells: Array) -> None:
             raise DataError(f"{source}: column {name!r}, row {row} below the header: {cell!r} is not a number")
 
 
-def _labelled(loaded: Dataset) -> tuple[Array, Array | None]:
+def _labelled(loaded: Dataset, model: LinearModel) -> tuple[Array, Array | None]:
+    """Inputs and targets: the names of classes for a classifier, numbers for a regression."""
     names = loaded.target_names
-    truth = loaded.y if names is None or loaded.y.ndim != 1 else np.asarray(names, dtype=object)[loaded.y.astype(int)]
-    return loaded.X, truth
+    if names is None or loaded.y.ndim != 1 or not model.is_classifier:
+        return loaded.X, loaded.y
+    return loaded.X, np.asarray(names, dtype=object)[loaded.y.astype(int)]
 
 
 def _matrix(columns: Sequence[Array]) -> Array:
@@ -176,8 +178,12 @@ def _score(model: LinearModel, predictions: Array, truth: Array) -> float | None
         pairs = zip(predictions.tolist(), truth.tolist(), strict=True)
         return float(np.mean([_same(guess, true) for guess, true in pairs]))
     if model.link != "logistic":
-        residual = float(np.sum((np.asarray(truth, dtype=float) - predictions) ** 2))
-        spread = float(np.sum((np.asarray(truth, dtype=float) - np.mean(np.asarray(truth, dtype=float), axis=0)) ** 2))
+        try:
+            numbers = np.asarray(truth, dtype=float)
+        except ValueError:
+            raise DataError("the targets are text, and this model is a regression; leave --target out") from None
+        residual = float(np.sum((numbers - predictions) ** 2))
+        spread = float(np.sum((numbers - np.mean(numbers, axis=0)) ** 2))
         return 1 - residual / spread if spread > 0 else None
     positive = 1 if model.classes is None else model.classes[1]
     pairs = zip(predictions.tolist(), truth.tolist(), strict=True)

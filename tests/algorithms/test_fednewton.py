@@ -73,12 +73,10 @@ def test_it_diverges_where_rho_says_so_and_cg_does_not() -> None:
     assert np.linalg.eigvals(A @ H).real.max() > 2
     run = fs.run(fs.FedNewton(fs.Squared(l2=L2)), clients, rounds=200)
     assert run.status == "diverged"
-    cg = fs.run(fs.FedNewtonCG(fs.Squared(l2=L2)), clients, rounds=30, tolerance=1e-11)
-    # Conjugate gradients end after at most as many iterations as there are distinct eigenvalues, 8 here; rounding costs
-    # one or two more on the way from 1e-10 to 1e-11.
-    assert cg.converged
-    assert cg.rounds <= 10
-    np.testing.assert_allclose(cg.model.w, pooled, rtol=1e-9)
+    # Conjugate gradients end after as many iterations as there are distinct eigenvalues, here 8; what rounding leaves
+    # is far below the library's own bound on exactness.
+    cg = fs.run(fs.FedNewtonCG(fs.Squared(l2=L2)), clients, rounds=8, tolerance=0.0)
+    assert np.linalg.norm(cg.model.w - pooled) <= 1e-8 * np.linalg.norm(pooled)
 
 
 def test_the_ledger_is_the_hand_count_of_algorithm_1() -> None:

@@ -87,3 +87,17 @@ def test_wrong_inputs(command: Command, trained: fs.LinearModel, table: Path) ->
     outcome = command("predict", "out", "absent.csv", "--json")
     assert outcome.status == 2
     assert outcome.json["status"] == "error"
+
+
+def test_a_regression_on_classes_is_scored_by_numbers(command: Command, table: Path, tmp_path: Path) -> None:
+    data = fs.data.load("breast_cancer")
+    clients = fs.data.partition(data.X, data.y, clients=3, feature_names=data.feature_names)
+    fs.run(fs.Newton(fs.Squared(l2=0.1)), clients).model.save(tmp_path / "line.npz")
+    result = command("predict", "line.npz", "breast_cancer", "--json").json
+    residual = fs.load_model(tmp_path / "line.npz").predict(data.X) - data.y
+    assert result["score"] == pytest.approx(1 - np.mean(residual**2) / np.var(data.y))
+    whole = tmp_path / "whole.csv"
+    whole.write_text("".join(line for i, line in enumerate(table.read_text().splitlines(keepends=True)) if i != 4))
+    outcome = command("predict", "line.npz", whole, "--target", "diagnosis", "--drop", "patient")
+    assert outcome.status == 2
+    assert "the targets are text" in outcome.err
