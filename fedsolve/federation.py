@@ -262,7 +262,8 @@ class Federation:
         exchange = SETUP_EXCHANGE + self._setups if setup else self._exchange
         asked = self.clients if setup else self.participation.asked(self.round, exchange, self._present)
         self._number += 1
-        requests = self._requests(calls, purposes, asked, exchange)
+        routes, names = self._route(calls, purposes)
+        requests = self._requests(calls, routes, asked, exchange)
         receipts = Receipts(len(calls), dict.fromkeys(requests, 1))
         # Clients of equal weight need none: their mean is the plain one.
         collectors = [call.collector(None if self._alike else self.weights) for call in calls]
@@ -282,7 +283,7 @@ class Federation:
                 add(name, part.value)
             receipts.note(name, reply)
         self._check_answered(receipts.names, requests, setup)
-        self._record(calls, purposes, requests, receipts, exchange)
+        self._record(names, purposes, requests, receipts, exchange)
         self._used.update(dict.fromkeys(receipts.names, self._number))
         if setup:
             self._setups += 1
@@ -293,24 +294,24 @@ class Federation:
         return tuple([collector.outcome() for collector in collectors])
 
     def _requests(
-        self, calls: Sequence[Call], purposes: Sequence[Purpose], asked: tuple[str, ...], exchange: int
+        self, calls: Sequence[Call], routes: Part, asked: tuple[str, ...], exchange: int
     ) -> dict[str, Request]:
-        routes, _ = self._route(calls, purposes)
         individual = any(isinstance(value, PerClient) for call in calls for value in call.arguments.values())
         shared = () if individual else tuple([Part(call.arguments) for call in calls])
 
-        def request(used: int, keep: int, arguments: tuple[Part, ...]) -> Request:
-            head = Preamble(REQUEST, self._attempt, self.round, exchange, self._number, used, keep, self.seed)
+        def request(state: tuple[int, int], arguments: tuple[Part, ...]) -> Request:
+            head = Preamble(REQUEST, self._attempt, self.round, exchange, self._number, *state, self.seed)
             return Request(head, routes, arguments)
 
         # Clients that are told the same, in the same state of acknowledgement, share one request.
-        states = [(self._used[name], self._keep[name] if self._durable else self._used[name]) for name in asked]
+        used, keep = self._used, self._keep if self._durable else self._used
+        states = [(used[name], keep[name]) for name in asked]
         if individual:
             return {
-                name: request(*state, tuple([Part(for_client(call.arguments, name)) for call in calls]))
+                name: request(state, tuple([Part(for_client(call.arguments, name)) for call in calls]))
                 for name, state in zip(asked, states, strict=True)
             }
-        made = {state: request(*state, shared) for state in set(states)}
+        made = {state: request(state, shared) for state in set(states)}
         return {name: made[state] for name, state in zip(asked, states, strict=True)}
 
     def _route(self, calls: Sequence[Call], purposes: Sequence[Purpose]) -> tuple[Part, tuple[str, ...]]:
@@ -416,20 +417,20 @@ class Federation:
 
     def _record(
         self,
-        calls: Sequence[Call],
+        names: tuple[str, ...],
         purposes: Sequence[Purpose],
         requests: Mapping[str, Request],
         receipts: Receipts,
         exchange: int,
     ) -> None:
-        rows = 1 + len(calls)
+        rows = 1 + len(names)
         table_up = np.array(receipts.sizes, dtype=np.int64).reshape(-1, 2 * rows).T
         table_down = down_table(requests, rows)
         self.ledger.records.append(
             ExchangeRecord(
                 self.round,
                 exchange,
-                self._route(calls, purposes)[1],
+                names,
                 tuple(purposes),
                 tuple(requests),
                 tuple(receipts.names),

@@ -55,7 +55,7 @@ class InProcess:
             # But large replies are not held for all: the first one that comes ends this.
             for name in reversed(list(requests)):
                 early[name] = answer = self._runtimes[name].answer(requests[name])
-                if isinstance(answer, Reply) and any(part.size > LARGE for part in answer.results):
+                if _is_large(answer):
                     break
                 del answer
         for name, request in requests.items():
@@ -85,6 +85,14 @@ class InProcess:
         if hasattr(self._limits, "restore_original_limits"):
             self._limits.restore_original_limits()
         self._limits = nullcontext()
+
+
+def _is_large(answer: Reply | Failure) -> bool:
+    if type(answer) is Reply:
+        for part in answer.results:  # a generator would cost more than the question
+            if part.size > LARGE:
+                return True
+    return False
 
 
 def checked_names(clients: Sequence[Client]) -> Sequence[Client]:
