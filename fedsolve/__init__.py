@@ -3,14 +3,25 @@
 __version__ = "0.1.0"
 
 from fedsolve import data, diagnose, errors, features, transports
-from fedsolve.algorithms import DKRR, FedAvg, FedNewton, FedNewtonCG, FedProx, Newton, Scaffold
+from fedsolve.algorithms import (
+    DKRR,
+    SHED,
+    FedAvg,
+    FedNewton,
+    FedNewtonCG,
+    FedProx,
+    MontDec,
+    Newton,
+    Scaffold,
+    SHEDLeastSquares,
+)
 from fedsolve.calls import Gather, Mean, PerClient, Sum
 from fedsolve.client import Client, client_step
 from fedsolve.features import Nystroem, Polynomial, RandomFourier
 from fedsolve.federation import Federation
 from fedsolve.history import Run
 from fedsolve.learners import GradientSteps
-from fedsolve.links import Link
+from fedsolve.links import Link, Rayleigh
 from fedsolve.losses import Logistic, Poisson, Softmax, Squared
 from fedsolve.models import LinearModel, load_model
 from fedsolve.participation import Participation, Replay
@@ -22,6 +33,7 @@ from fedsolve.stopping import Stopping
 
 __all__ = [
     "DKRR",
+    "SHED",
     "Armijo",
     "Client",
     "FedAvg",
@@ -36,6 +48,7 @@ __all__ = [
     "Link",
     "Logistic",
     "Mean",
+    "MontDec",
     "Newton",
     "Nystroem",
     "Participation",
@@ -43,8 +56,10 @@ __all__ = [
     "Poisson",
     "Polynomial",
     "RandomFourier",
+    "Rayleigh",
     "Replay",
     "Run",
+    "SHEDLeastSquares",
     "Scaffold",
     "Softmax",
     "Squared",

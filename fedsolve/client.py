@@ -90,7 +90,7 @@ class Client:
     __slots__ = (
         "X", "__weakref__", "_cache", "_design", "_generator", "_transform", "counts", "feature_names", "fingerprints",
         "is_numpy", "key", "link", "memory", "moment", "n_samples", "name", "offset", "protocols", "raw", "room",
-        "sample_weight", "weight", "xp", "y",
+        "sample_weight", "vectors", "weight", "xp", "y",
     )  # fmt: skip
 
     def __init__(
@@ -132,6 +132,8 @@ class Client:
         self.moment: tuple[int, int, int, int] = (0, 0, 0, 0)
         # How many bytes the reply of the step in progress may have; None: as many as it likes.
         self.room: int | None = None
+        # How many vectors beside the gradient its link lets it send in this round; None: as many as it likes.
+        self.vectors: int | None = None
         self.protocols: dict[str, Any] = {}
         self.fingerprints: dict[str, str] = {}
         self._cache: dict[Any, tuple[Any, Any]] = {}

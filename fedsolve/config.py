@@ -8,7 +8,7 @@
     clients = 5                  intercept = "free"
 
 `[loss]` may stand by itself, for all algorithms that have none of their own; `[[algorithms]]` lists several
-to compare. `[preprocess]` and `[participation]` are optional. Keys that are not known are refused.
+to compare. `[preprocess]`, `[participation]` and `[link]` are optional. Keys that are not known are refused.
 """
 
 from __future__ import annotations
@@ -162,6 +162,13 @@ class Participation(Table):
     retries: int = Field(default=0, ge=0)
 
 
+class Links(Open):
+    """What clients may send in a round; `by_client` has tables for some of them. See `fedsolve.links`."""
+
+    name: str = "Link"
+    by_client: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
 class Output(Table):
     folder: str | None = None
     figures: bool = True
@@ -178,6 +185,7 @@ class Config(Table):
     algorithms: list[AlgorithmTable] | None = Field(default=None, min_length=1)
     run: Budget = Budget()
     participation: Participation | None = None
+    link: Links | None = None
     output: Output = Output()
 
     @model_validator(mode="after")

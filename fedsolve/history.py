@@ -32,6 +32,7 @@ class Row:
     measure_bytes_down: int = 0
     cohort: int = 0
     share: float = 1.0
+    contraction: float | None = None  # by what theory says the error fell at most in this round, where it says so
 
 
 @dataclass(frozen=True, repr=False)

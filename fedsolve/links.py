@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import floor, inf, log2
 from typing import TYPE_CHECKING
 
 from fedsolve.errors import ConfigError
@@ -13,21 +14,52 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Link:
-    """A link that carries at most `bytes_per_round` up, headers included; None for no limit.
+    """A link with a limit on what goes up in a round; None for no limit.
 
-    The limit holds for what the algorithm sends; what a run asks only to measure is kept apart, here as in the ledger.
-    A link whose capacity changes overrides `allowance`.
+    bytes_per_round    of all that the algorithm sends, headers included; the runtime holds it on encoded sizes
+    vectors_per_round  of the vectors beside the gradient (SHED's eigenvectors); 0 leaves the gradient alone
+
+    What a run asks only to measure is kept apart, here as in the ledger. A link whose capacity changes overrides
+    `allowance` or `vectors`; what it leaves to chance it draws from `client.rng`, once a round.
     """
 
     bytes_per_round: int | None = None
+    vectors_per_round: int | None = None
 
     def __post_init__(self) -> None:
         if self.bytes_per_round is not None and self.bytes_per_round <= 0:
             raise ConfigError(f"a link carries a positive number of bytes per round, got {self.bytes_per_round}")
+        if self.vectors_per_round is not None and self.vectors_per_round < 0:
+            raise ConfigError(f"a link carries at least 0 vectors per round, got {self.vectors_per_round}")
 
     def allowance(self, round: int, client: Client) -> int | None:
-        """How many bytes may go up in this round; a capacity left to chance is drawn from `client.rng`."""
+        """How many bytes may go up in this round."""
         return self.bytes_per_round
+
+    def vectors(self, round: int, client: Client) -> int | None:
+        """How many vectors beside the gradient may go up in this round."""
+        return self.vectors_per_round
+
+
+@dataclass(frozen=True)
+class Rayleigh(Link):
+    """A fading wireless channel (SHED, section 6.3): d_γ = ⌊d₀ log₂(1 + γΓ)⌋ vectors, γ ~ Exp(ν) anew in each round.
+
+    d0     bandwidth, in vectors per channel use        gain  Γ, of power and attenuation        nu  ν, of the fading
+    """
+
+    d0: float = 2.0
+    gain: float = 5.0
+    nu: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not all(0 < one < inf for one in (self.d0, self.gain, self.nu)):
+            raise ConfigError(f"a Rayleigh link has positive d0, gain and nu, got {self}")
+
+    def vectors(self, round: int, client: Client) -> int | None:
+        drawn = floor(self.d0 * log2(1 + self.gain * client.rng.exponential(1 / self.nu)))  # (38)
+        return drawn if self.vectors_per_round is None else min(drawn, self.vectors_per_round)
 
 
 UNLIMITED = Link()

@@ -19,7 +19,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from fedsolve import algorithms, data, features, learners, losses, searches, transports
+from fedsolve import algorithms, data, features, learners, links, losses, renewals, searches, transports
 from fedsolve.errors import ConfigError, InputError, UnknownName
 
 ROOMS: dict[str, Any] = {
@@ -28,6 +28,8 @@ ROOMS: dict[str, Any] = {
     "feature map": features,
     "local solver": learners,
     "line search": searches,
+    "renewal rule": renewals,
+    "link": links,
     "partition scheme": data,
     "transport": transports,
 }

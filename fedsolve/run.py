@@ -255,6 +255,7 @@ class _Loop:
             measure_bytes_down=theirs.bytes_down,
             cohort=len(cohort),
             share=cohort.share,
+            contraction=getattr(self.algorithm, "contraction", lambda state: None)(state) if round else None,
         )
 
     def _account(self) -> None:

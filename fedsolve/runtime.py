@@ -145,7 +145,9 @@ class Runtime:
         route: Route = ["session"]
         try:
             memory = Memory(self._version(head), self.types)
-            allowance = None if self.client.link is UNLIMITED else self._allowance(memory, head)
+            allowance = self.client.vectors = None
+            if self.client.link is not UNLIMITED:
+                allowance = self._allowance(memory, head)
             results: list[Part] = []
             counts: list[Counts] = []
             sent, started = 0, time.perf_counter()
@@ -238,6 +240,7 @@ class Runtime:
         # A round's capacity is one draw, whatever is asked in it.
         client.enter(memory, (head.seed, head.round, 0, 2**32))
         whole = client.link.allowance(head.round, client)
+        client.vectors = client.link.vectors(head.round, client)
         return None if whole is None else whole - _sent_in(memory, head.round)
 
     def _charge(self, memory: Memory, head: Preamble, allowance: int, size: int) -> None:

@@ -59,6 +59,10 @@ class Armijo:
         """The steps that are tried: 0 first, so that what is compared was said by the same clients; then 1, β, β², …"""
         return np.array([0.0, *(self.beta**k for k in range(self.halvings + 1))])
 
+    def reply_room(self) -> int:
+        """Bytes that suffice for a client's answer to a search."""
+        return 8 * (self.halvings + 2) + 512
+
     def step(
         self, fed: Federation, w: Array, p: Array, decrease: float, first: int = 0, extra: Array | None = None
     ) -> float:

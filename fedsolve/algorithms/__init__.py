@@ -5,7 +5,21 @@ from fedsolve.algorithms.fedavg import FedAvg
 from fedsolve.algorithms.fednewton import FedNewton
 from fedsolve.algorithms.fednewton_cg import FedNewtonCG
 from fedsolve.algorithms.fedprox import FedProx
+from fedsolve.algorithms.mont_dec import MontDec
 from fedsolve.algorithms.newton import Newton
 from fedsolve.algorithms.scaffold import Scaffold
+from fedsolve.algorithms.shed import SHED
+from fedsolve.algorithms.shed_least_squares import SHEDLeastSquares
 
-__all__ = ["DKRR", "FedAvg", "FedNewton", "FedNewtonCG", "FedProx", "Newton", "Scaffold"]
+__all__ = [
+    "DKRR",
+    "SHED",
+    "FedAvg",
+    "FedNewton",
+    "FedNewtonCG",
+    "FedProx",
+    "MontDec",
+    "Newton",
+    "SHEDLeastSquares",
+    "Scaffold",
+]

@@ -62,6 +62,7 @@ def _prepare(what: config.Config, folder: Path) -> Problem:
     if any(isinstance(getattr(one, "loss", None), Logistic) for one in algorithms.values()):
         loaded, classes = _binary(loaded, what.data.positive)
     clients = _divide(what, loaded, groups)
+    _link(what.link, clients)
     preprocess = _preprocess(what)
     if preprocess is None and any(client.raw for client in clients):
         raise ConfigError(f"{loaded.name} has text columns or missing values: add a [preprocess] table to the run file")
@@ -81,6 +82,20 @@ def build_algorithms(what: config.Config) -> dict[str, Any]:
             raise ConfigError(f"{where}.label {label!r} is taken: give each algorithm its own")
         built[label] = algorithm
     return built
+
+
+def _link(what: config.Links | None, clients: Sequence[Client]) -> None:
+    """Give each client its link: the one for all, or its own."""
+    if what is None:
+        return
+    names = [client.name for client in clients]
+    for name in what.by_client:
+        if name not in names:
+            raise UnknownName("client in link.by_client", name, names)
+    for client in clients:
+        own = what.by_client.get(client.name)
+        table = {"name": what.name, **what.plain()} if own is None else {"name": "Link", **own}
+        client.link = registry.build("link", table, "link" if own is None else f"link.by_client.{client.name}")
 
 
 def transport(what: config.Budget, clients: Sequence[Client]) -> Transport:

@@ -2,11 +2,13 @@
 
 contraction     ρ of FedNewton by Lanczos on its own exchanges, with a verdict
 heterogeneity   ‖C − C_j‖, the distance of local fits from the pooled one, effective dimensions
+lyapunov, periodic_bound   how fast SHED must converge (paper 002)
 upsilon, regime Theorems 1 and 3 of paper 000, as functions of quantities that only a simulation knows
 """
 
 from fedsolve.diagnose.contraction import Contraction, Contractions, contraction
 from fedsolve.diagnose.heterogeneity import Heterogeneities, Heterogeneity, heterogeneity
+from fedsolve.diagnose.rates import lyapunov, periodic_bound
 from fedsolve.diagnose.theory import Regime, effective_dimension, regime, upsilon
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "contraction",
     "effective_dimension",
     "heterogeneity",
+    "lyapunov",
+    "periodic_bound",
     "regime",
     "upsilon",
 ]

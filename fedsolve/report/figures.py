@@ -74,10 +74,30 @@ def draw_convergence(
         for line, values in enumerate((norms, gaps)):
             for column, positions in enumerate(places):
                 _draw(axes[line][column], positions, values, label, look)
+        _draw_bound(axes[0][0], rows, label if len(histories) > 1 else "", look)
     _dress(axes, histories, best_name)
     if len(histories) > 1:
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
+
+
+def _draw_bound(axis: Any, rows: Sequence[Row], label: str, look: dict[str, Any]) -> None:
+    """The slope that theory allows: ∏ c_t from where the gradient norm began. The theorem is about the distance to the
+    solution, so that only the slope compares."""
+    norms = [_number(row.gradient_norm) for row in rows]
+    if not any(row.contraction is not None for row in rows) or not norms or not norms[0] > 0:
+        return
+    bound, places, heights = norms[0], [rows[0].round], [norms[0]]
+    for row in rows[1:]:
+        bound *= 1.0 if row.contraction is None else row.contraction
+        places.append(row.round)
+        heights.append(bound)
+    if bound < 0.5 * norms[0]:
+        name = f"slope of ∏ cₜ{', ' + label if label else ''}"
+        shown = [(place, height) for place, height in zip(places, heights, strict=True) if height > 0]
+        axis.plot(*zip(*shown, strict=True), label=name, color=look["color"], linestyle=":", linewidth=1.2)
+        if not label:
+            axis.legend(frameon=False)
 
 
 def _number(value: float | None) -> float:

@@ -17,6 +17,7 @@ EXACT: dict[str, tuple[Callable[[Problem], Any], int]] = {
     "Newton": (lambda problem: fs.Newton(problem.loss), 30),
     "FedNewtonCG": (lambda problem: fs.FedNewtonCG(problem.loss), 60),
     "Scaffold": (lambda problem: fs.Scaffold(problem.loss, fs.GradientSteps(steps=5, step_size=_step(problem))), 2000),
+    "SHED": (lambda problem: fs.SHED(problem.loss), 300),
 }
 # Those that do not claim it still must be the same by every road.
 ALL = EXACT | {
@@ -24,6 +25,7 @@ ALL = EXACT | {
     "DKRR": (lambda problem: fs.DKRR(problem.loss), 1),
     "FedProx": (lambda problem: fs.FedProx(problem.loss, pull=0.5), 10),
     "FedNewton": (lambda problem: fs.FedNewton(problem.loss), 3),
+    "MontDec": (lambda problem: fs.MontDec(problem.loss, increment=2), 3),
 }
 
 

@@ -43,8 +43,11 @@ def test_demo(command: Command, tmp_path: Path) -> None:
     assert result["pooled"]["gradient_norm"] < 1e-10
     assert sum(site["patients"] for site in result["hospitals"]) == 569
     assert all(0 < site["malignant"] < 1 for site in result["hospitals"])
+    assert rows["SHED"]["distance_to_pooled"] <= 1e-8
+    assert rows["SHEDLeastSquares"]["status"] == "not applicable"  # the loss is not squared
     folder = tmp_path / "runs/demo"
-    assert {"convergence.png", "report.html", "summary.json", *rows} == {each.name for each in folder.iterdir()}
+    ran = {name for name, row in rows.items() if row["status"] != "not applicable"}
+    assert {"convergence.png", "report.html", "summary.json", *ran} == {each.name for each in folder.iterdir()}
     history = [json.loads(line) for line in (folder / "Scaffold/history.jsonl").read_text().splitlines()]
     assert history[-1]["gradient_norm"] < 1e-3 * history[len(history) // 4]["gradient_norm"]
 

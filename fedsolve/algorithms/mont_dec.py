@@ -1,0 +1,79 @@
+"""Mont-Dec: Newton's method on the first eigenvectors of the current Hessians (paper 002, section 6.7).
+
+Erdogdu and Montanari 2015, distributed: SHED with a renewal in every round. Each client decomposes its Hessian anew and
+sends the same few leading eigenvectors of it, so that nothing adds up; a baseline that shows what SHED's memory is
+worth. It ends at the pooled solution, slowly. Two exchanges a round. The server sees each client's eigenpairs by
+themselves; the gradient is a sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from fedsolve.approximation import approximate
+from fedsolve.calls import Mean
+from fedsolve.client import Client, client_step
+from fedsolve.federation import Federation
+from fedsolve.increments import Increment, Precision, next_increment
+from fedsolve.linalg import factor, norm
+from fedsolve.losses import LinearLoss
+from fedsolve.models import LinearModel
+from fedsolve.renewals import Always
+from fedsolve.searches import Armijo
+from fedsolve.sharing import HowMany, Sharing, check_increment
+from fedsolve.typing import Array
+
+
+@dataclass(frozen=True)
+class State:
+    w: Array
+    sharing: Sharing
+
+
+@dataclass(frozen=True)
+class MontDec:
+    """`increment` is the number of eigenvectors a round: one for all, by client, or as many as the link carries."""
+
+    loss: LinearLoss
+    increment: HowMany = 4
+    precision: Precision = "float64"
+    search: Armijo = field(default_factory=Armijo)
+
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian"})
+
+    def __post_init__(self) -> None:
+        check_increment(self.increment)
+        object.__setattr__(self, "search", self.search.of(self.loss))
+
+    # ── clients ──
+
+    @client_step
+    def local_gradient(self, client: Client, w: Array) -> Array:
+        return self.loss.gradient(client, w)
+
+    @client_step
+    def local_eigenpairs(
+        self, client: Client, w: Array, renewal: int, count: int | None, horizon: int | None
+    ) -> Increment:
+        reserve = self.search.reply_room()  # the line search comes in the same round
+        return next_increment(self.loss, client, w, renewal, count, horizon, self.precision, reserve)
+
+    # ── server ──
+
+    def start(self, fed: Federation) -> State:
+        return State(fed.start_point(self.loss), Sharing())
+
+    def round(self, fed: Federation, state: State) -> State:
+        w = state.w
+        n = w.shape[0] if self.loss.separable else w.size
+        sharing, ask = state.sharing.asked(fed, self.local_eigenpairs, w, Always(), self.increment, n)
+        g, increments = fed.exchange(Mean(self.local_gradient, w=w), ask)
+        sharing = sharing.received(increments, norm(g))
+        approximation = approximate(fed, sharing, fed.cohort.clients, "largest")
+        step = factor(approximation.dense()).solve(g)
+        eta = self.search.step(fed, w, step, float((step * g).sum()))
+        return State(w - eta * step, sharing)
+
+    def model(self, state: State) -> LinearModel:
+        return self.loss.model(state.w)

@@ -1,0 +1,83 @@
+"""SHED for least squares (paper 002, Algorithms 1 and 3): one exchange a round, no line search.
+
+    θ ← θ − Ĥ⁻¹ g,     ρ_i = (λ_{q_i + 1} + λ_n) / 2
+
+The Hessian is constant, so eigenvectors sent once are good for ever: the error falls at least by c_t = 1 − λ̄_n/ρ̄_t
+(Theorem 3), which itself falls, and after n − 1 increments the next step is exact. `renewals=Periodic(T)` is Algorithm
+3, which begins again every T iterations: of theoretical interest (Lemma 7), and never better. The server sees each
+client's eigenpairs by themselves; the gradient is a sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from fedsolve.approximation import Solver, approximate
+from fedsolve.calls import Mean
+from fedsolve.client import Client, client_step
+from fedsolve.federation import Federation
+from fedsolve.increments import Increment, Precision, next_increment
+from fedsolve.linalg import norm
+from fedsolve.losses import LinearLoss
+from fedsolve.models import LinearModel
+from fedsolve.renewals import Once, Renewals
+from fedsolve.sharing import HowMany, Sharing, check_increment
+from fedsolve.typing import Array
+
+
+@dataclass(frozen=True)
+class State:
+    w: Array  # θ^t
+    sharing: Sharing
+    stale: Array  # the factor of an earlier Ĥ
+    contraction: float  # c_t of the step that led here
+
+
+@dataclass(frozen=True)
+class SHEDLeastSquares:
+    """`increment` is the number of eigenvectors a round: one for all, by client, or as many as the link carries."""
+
+    loss: LinearLoss
+    renewals: Renewals = field(default_factory=Once)
+    increment: HowMany = 1
+    precision: Precision = "float64"
+
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "quadratic"})
+
+    def __post_init__(self) -> None:
+        check_increment(self.increment)
+
+    # ── clients ──
+
+    @client_step
+    def local_gradient(self, client: Client, w: Array) -> Array:
+        return self.loss.gradient(client, w)  # 8
+
+    @client_step
+    def local_eigenpairs(
+        self, client: Client, w: Array, renewal: int, count: int | None, horizon: int | None
+    ) -> Increment:
+        return next_increment(self.loss, client, w, renewal, count, horizon, self.precision)  # 4–7, 9–13
+
+    # ── server ──
+
+    def start(self, fed: Federation) -> State:
+        w = fed.start_point(self.loss)
+        return State(w, Sharing(), 0.0 * w[:0].reshape(0, 0), 1.0)
+
+    def round(self, fed: Federation, state: State) -> State:
+        sharing, ask = state.sharing.asked(
+            fed, self.local_eigenpairs, state.w, self.renewals, self.increment, state.w.shape[0]
+        )
+        g, increments = fed.exchange(Mean(self.local_gradient, w=state.w), ask)
+        sharing = sharing.received(increments, norm(g))
+        approximation = approximate(fed, sharing, fed.cohort.clients, "middle")  # 17, 18
+        solver = Solver(approximation, state.stale)
+        return State(state.w - solver.solve(g), sharing, solver.stale, approximation.contraction)  # 19
+
+    def contraction(self, state: State) -> float:
+        return state.contraction
+
+    def model(self, state: State) -> LinearModel:
+        return self.loss.model(state.w)

@@ -1,0 +1,132 @@
+"""Eigenpairs of a client's Hessian, largest first, by whichever road is shortest.
+
+Lanczos      the few that will be sent before the next renewal, without forming the Hessian
+Gram         where a client has fewer samples than unknowns, and the penalty is a multiple of the identity: the
+             N × N matrix BBᵀ has the eigenvalues of BᵀB, less the penalty
+eigh         otherwise
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import device
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from fedsolve.client import Client
+from fedsolve.linalg import namespace, to_numpy
+from fedsolve.losses import LinearLoss
+from fedsolve.typing import Array
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Eigenpairs:
+    """The largest eigenvalues of a matrix of order n in falling order, with their vectors as columns.
+
+    `rest` is the eigenvalue of all that are not listed, where they have one in common; `least` bounds all from below.
+    """
+
+    values: Array
+    vectors: Array
+    rest: float | None
+    least: float
+
+    @property
+    def order(self) -> int:
+        return int(self.vectors.shape[0])
+
+    def after(self, q: int) -> float:
+        """λ_{q+1}."""
+        if q < self.values.shape[0]:
+            return float(self.values[q])
+        return self.least if self.rest is None else self.rest
+
+    @property
+    def worth_sending(self) -> int:
+        """How many pairs say something: those whose value differs from the least by more than rounding; never all n,
+        because n − 1 determine the matrix. A part of them (Lanczos) ends one before its last."""
+        most = self.order - 1 if self.rest is not None else min(self.order, self.values.shape[0]) - 1
+        if self.values.shape[0] == 0:
+            return 0
+        rounding = self.order * _EPS * max(float(self.values[0]), 0.0)
+        return min(most, int((self.values - self.least > rounding).sum()))
+
+
+def eigenpairs(loss: LinearLoss, client: Client, w: Array, few: int | None = None) -> Eigenpairs:
+    """Those of ∇²f_j(w): at least `few` and one more for ρ, or all of them."""
+    rows = _weighted_rows(loss, client, w)
+    if rows is None:
+        return _by_eigh(loss, client, w)
+    samples, n = rows.shape
+    client.count("hessians", 1)
+    if few is not None and _lanczos_pays(few + 1, samples, n):
+        return _by_lanczos(rows, loss.l2, few + 1)
+    if samples < n:
+        return _by_gram(rows, loss.l2)
+    return _all(_hessian(rows, loss.l2))
+
+
+def _weighted_rows(loss: LinearLoss, client: Client, w: Array) -> Array | None:
+    """B with ∇²f_j(w) = BᵀB + l2 I; None where there is no such B, or it would be too large to hold."""
+    design = loss.design(client)
+    uniform = loss.l2 == 0 or loss.strong_convexity() > 0
+    if not (uniform and loss.separable and design.shape[0] <= 4 * design.shape[1]):
+        return None
+    xp = client.xp
+    c, s = loss.curvature(xp, loss.predictor(client, w), loss.targets(client)), client.sample_weight
+    if c is None:
+        c = xp.ones(client.n_samples, dtype=xp.float64, device=device(client.y))
+    rows = design.take(slice(None))
+    scale = xp.sqrt((c if s is None else c * s) / client.weight)
+    return rows.multiply(scale[:, None]).toarray() if sp.issparse(rows) else rows * scale[:, None]
+
+
+def _hessian(rows: Array, l2: float) -> Array:
+    xp = namespace(rows)
+    return rows.T @ rows + l2 * xp.eye(rows.shape[1], dtype=rows.dtype, device=device(rows))
+
+
+def _by_eigh(loss: LinearLoss, client: Client, w: Array) -> Eigenpairs:
+    return _all(loss.hessian(client, w).full())
+
+
+def _all(full: Array) -> Eigenpairs:
+    values, vectors = namespace(full).linalg.eigh(full)
+    return _sorted(values, vectors, rest=None)
+
+
+def _by_gram(rows: Array, l2: float) -> Eigenpairs:
+    xp, n = namespace(rows), rows.shape[1]
+    squares, left = xp.linalg.eigh(rows @ rows.T)
+    # What rounding has made of the zeros: a vector from these would be noise, and its part in Ĥ no larger than that.
+    kept = squares > n * _EPS * max(float(squares[-1]), 0.0)
+    squares, left = squares[kept], left[:, kept]
+    vectors = (rows.T @ left) / xp.sqrt(squares)
+    return _sorted(squares + l2, vectors, rest=l2)
+
+
+def _by_lanczos(rows: Array, l2: float, count: int) -> Eigenpairs:
+    n = rows.shape[1]
+    product = LinearOperator((n, n), matvec=lambda v: rows.T @ (rows @ v), dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(n)  # its own, so that the same matrix gives the same bits
+    values, vectors = eigsh(product, k=count, which="LA", v0=start, tol=0.0)
+    pairs = _sorted(values + l2, vectors, rest=None)
+    return Eigenpairs(pairs.values, pairs.vectors, None, l2)  # λ_n ≥ l2 is all that is known of the least
+
+
+def _lanczos_pays(count: int, samples: int, n: int) -> bool:
+    """Some 2·count + 20 products of 4·samples·n flops at the speed of memory, against the whole decomposition."""
+    order = min(samples, n)
+    return order >= 100 and 12 * count <= order
+
+
+def _sorted(values: Array, vectors: Array, rest: float | None) -> Eigenpairs:
+    xp: Any = namespace(values)
+    values, vectors = xp.flip(values, axis=0), xp.flip(vectors, axis=1)
+    least = float(values[-1]) if rest is None else rest
+    return Eigenpairs(to_numpy(values), to_numpy(vectors), rest, least)
