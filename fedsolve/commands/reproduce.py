@@ -60,7 +60,9 @@ def reproduce(name: str | None, quick: bool, seeds: int | None, output: Path | N
 
     def show(console: Console) -> None:
         console.print(f"[bold]{escape(what.title)}[/bold]  [dim]{escape(what.source)}[/dim]")
-        console.print(_fitting(console, outcome.result))
+        _print_table(console, outcome.result)
+        for claim, verdict in outcome.result.claims:
+            console.print(f"{escape(claim)}: [bold]{escape(str(verdict))}[/bold]")
         for note in outcome.result.notes:
             console.print(f"• {escape(note)}")
         if quick:
@@ -80,11 +82,17 @@ def _command(name: str, quick: bool, seeds: int | None, output: Path | None) -> 
     return shlex.join(map(str, given))
 
 
-def _fitting(console: Console, result: Result) -> Table:
-    """With the spread over the seeds where the console is wide enough for it."""
+def _print_table(console: Console, result: Result) -> None:
+    """With the spread over the seeds if the console is wide enough; a file or a pipe is as wide as the table."""
     table = _table(result, spread=True)
-    wide = console.options.update(width=10_000)
-    return table if Measurement.get(console, wide, table).maximum <= console.width else _table(result, spread=False)
+    needed = Measurement.get(console, console.options.update(width=10_000), table).maximum
+    width = console.width
+    if needed > width and console.is_terminal:
+        table = _table(result, spread=False)
+    elif needed > width:
+        console.width = needed
+    console.print(table)
+    console.width = width
 
 
 def _table(result: Result, spread: bool) -> Table:

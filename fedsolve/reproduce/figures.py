@@ -1,10 +1,10 @@
-"""Curves over rounds or bytes, one per method: medians over the seeds, with a band between quartiles."""
+"""Curves over rounds, bytes or else, one per method: medians over the seeds, with a band between quartiles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from fedsolve.report.figures import style
 from fedsolve.report.tables import size
 from fedsolve.reproduce.result import QUARTILES
 from fedsolve.typing import Array
+
+LABELS = {"rounds": "communication rounds", "bytes": "sent, both ways, all clients"}
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,9 @@ def over_rounds(ys: Sequence[Sequence[float]]) -> Curve:
     return Curve([list(range(len(y))) for y in ys], ys)
 
 
-def draw_curves(
-    axis: Any, curves: Mapping[str, Curve], *, over: Literal["rounds", "bytes"] = "rounds", log: bool = True
-) -> None:
-    """A line per method; its colour and marker are those of its place in the mapping."""
+def draw_curves(axis: Any, curves: Mapping[str, Curve], *, over: str = "rounds", log: bool = True) -> None:
+    """A line per method; its colour and marker are those of its place in the mapping. `over` is "rounds", "bytes", or
+    what else there is along the axis, in words."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     for index, (label, curve) in enumerate(curves.items()):
@@ -48,8 +49,8 @@ def draw_curves(
         if len(y) > 1:
             low, high = np.quantile(y, QUARTILES, axis=0)
             axis.fill_between(x, low, high, color=look["color"], alpha=0.2, linewidth=0)
-    axis.set_xlabel("communication rounds" if over == "rounds" else "sent, both ways, all clients")
-    axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axis.set_xlabel(LABELS.get(over, over))
+    axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=over in LABELS))
     if over == "bytes":
         axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(value)))
     if log:

@@ -22,6 +22,7 @@ from fedsolve.reproduce.harness import Outcome
 from fedsolve.reproduce.result import Cell, Column, Measured, Verdict
 
 CSV, JSON, FIGURE, REPORT = "table.csv", "table.json", "figure.png", "report.html"
+CLAIMS = (("expected", False), ("found", False))
 OURS = (CSV, JSON, FIGURE, REPORT)
 QUICK = "This is the quick form, to try the experiment: its numbers are no source for anything."
 
@@ -51,6 +52,7 @@ def describe(outcome: Outcome, command: str) -> dict[str, Any]:
         "seeds": outcome.seeds,
         "columns": [column.heading for column in result.columns],
         "rows": result.records(),
+        "claims": [{"claim": claim, "holds": one.holds, "said": one.said} for claim, one in result.claims],
         "notes": list(result.notes),
         "printed_by": result.printed_by,
         "seconds": outcome.seconds,
@@ -134,6 +136,9 @@ def _page(outcome: Outcome, figure: bytes | None, command: str) -> str:
         paragraph(badge(f"{held} of {said} hold", held == said)) if said else "",
         section("Ours and theirs", table(list(result.headings()), lines)),
         paragraph(f"{mixed}, over {runs}." if len(outcome.seeds) > 1 else f"From {runs}.", kind="quiet"),
+        section("What was expected", table(CLAIMS, [[one, badge(str(it), it.holds)] for one, it in result.claims]))
+        if result.claims
+        else "",
         section("Figure", image(figure, f"Figure: {what.title}")) if figure is not None else "",
         section("What to know", element("ul", *(element("li", note) for note in result.notes))) if result.notes else "",
         section("To repeat it", code(command), paragraph(f"{outcome.seconds:.1f} seconds.", kind="quiet")),

@@ -13,6 +13,7 @@ from fedsolve.ledger import Total
 from fedsolve.protocol import collect
 from fedsolve.rounds import Finished
 from fedsolve.transports import InProcess
+from fedsolve.typing import Array
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,22 @@ class Iterate:
         return self.sent.bytes_up + self.sent.bytes_down
 
 
-def iterates(algorithm: Any, clients: Sequence[Client], seed: int = 0) -> Iterator[Iterate]:
+def iterates(
+    algorithm: Any,
+    clients: Sequence[Client],
+    seed: int = 0,
+    *,
+    warm_start: Array | None = None,
+    keep_caches: bool = False,
+) -> Iterator[Iterate]:
     """The start and every round, all clients taking part and nothing measured, until the algorithm is done or nobody
-    asks for more."""
+    asks for more. `keep_caches` lets methods on the same clients share Gram matrices and factors."""
     protocols = dict(collect("algorithm", algorithm))
-    transport = InProcess(clients)
+    transport = InProcess(clients, keep_caches=keep_caches)
     transport.open(protocols)
     try:
         fed = Federation(transport, protocols, seed=seed)
+        fed.warm_start = warm_start
         fed.join()
         outcome: Any = None
         for round in count():

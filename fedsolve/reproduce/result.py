@@ -105,13 +105,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Result:
-    """A table, what must be said about it, and a function that draws on an empty matplotlib Figure."""
+    """A table, what was claimed beforehand of it as a whole and whether that holds, what must be said about it, and a
+    function that draws on an empty matplotlib Figure."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
     draw: Callable[[Any], None] | None = None
     printed_by: str = "paper"  # who printed the values beside ours
+    claims: Sequence[tuple[str, Verdict]] = ()
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -120,7 +122,8 @@ class Result:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        return [cell for row in self.rows for cell in row if isinstance(cell, Verdict)]
+        cells = [cell for row in self.rows for cell in row if isinstance(cell, Verdict)]
+        return [*cells, *(verdict for _, verdict in self.claims)]
 
     @property
     def status(self) -> str:

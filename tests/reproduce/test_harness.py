@@ -39,6 +39,7 @@ def toy() -> Iterator[str]:
             rows=[("a", Measured(tuple(found["a"]), 12), held), ("b", Measured(tuple(found["b"]), "diverges"), None)],
             notes=("Only a <toy>.",),
             draw=draw,
+            claims=[("a <begins> at ten", Verdict(True, "10"))],
         )
 
     yield run.name
@@ -63,6 +64,7 @@ def test_the_command_and_its_folder(command: Command, toy: str, tmp_path: Path) 
         "values": [10.0, 11.0, 12.0],
     }
     assert first["holds"] == {"holds": True, "said": "as said"}
+    assert result["claims"] == [{"claim": "a <begins> at ten", "holds": True, "said": "10"}]
     assert (second["rounds"]["median"], second["rounds"]["text"]) == (None, "diverges")
     folder = tmp_path / "runs/reproduce-toy"
     assert {each.name for each in folder.iterdir()} == {"table.csv", "table.json", "figure.png", "report.html"}
@@ -75,12 +77,21 @@ def test_the_command_and_its_folder(command: Command, toy: str, tmp_path: Path) 
     page = (folder / "report.html").read_text()
     assert "A &lt;toy&gt; &amp; more" in page
     assert "11 (10–12)" in page
+    assert "a &lt;begins&gt; at ten" in page
+    assert "2 of 2 hold" in page
     assert "<toy>" not in page
 
 
 def test_for_people(command: Command, toy: str) -> None:
     said = command("reproduce", toy, "--seeds", "1").out
-    for word in ("A <toy>", "paper 999, Table 1", "diverges", "yes, as said", "runs/reproduce-toy/report.html"):
+    for word in (
+        "A <toy>",
+        "paper 999, Table 1",
+        "diverges",
+        "yes, as said",
+        "a <begins> at ten: yes, 10",
+        "runs/reproduce-toy/report.html",
+    ):
         assert word in said
     assert "quick form" not in said
 
@@ -113,6 +124,7 @@ def test_a_missed_verdict_is_status_1(command: Command, toy: str, monkeypatch: p
     outcome = command("reproduce", toy, "--json")
     assert (outcome.status, outcome.json["status"]) == (1, "missed")
     assert "NO, 1.4 ×" in command("reproduce", toy).out
+    assert Result((), (), claims=[("so it is", Verdict(False, "not"))]).status == "missed"
 
 
 def test_a_fault_leaves_no_folder(command: Command, toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
