@@ -8,11 +8,10 @@ import numpy as np
 
 from fedsolve.diagnose import Contractions, contraction
 from fedsolve.losses import Squared
-from fedsolve.reproduce.fednewton import L2, problem
+from fedsolve.reproduce.fednewton_synthetic import L2, SAMPLES, problem
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 
-SAMPLES = 10_000
 GRID = (10, 13, 16, 20, 25, 30, 38, 50, 66, 100)  # clients of Fig 3, 1000 down to 100 samples each
 STARTS, STEPS = 200, 8
 WITHIN, SHARE = 0.05, 0.95

@@ -1,4 +1,4 @@
-"""Paper 000, FedNewton."""
+"""Paper 000: rounds of FedNewton and FedNewtonCG to the pooled solution."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from typing import Any
 import numpy as np
 
 from fedsolve.algorithms import FedNewton, FedNewtonCG
-from fedsolve.client import Client
-from fedsolve.data.synthetic import heterogeneous
-from fedsolve.features import RandomFourier
 from fedsolve.losses import Squared
+from fedsolve.reproduce.fednewton_synthetic import L2, Problem, problem
 from fedsolve.reproduce.figures import draw_curves, over_rounds
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.iterates import iterates
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
-from fedsolve.typing import Array
 
-FEATURES, STD, L2 = 200, 0.1, 1e-6  # M, the standard deviation of Ω, λ: Table 2
 TOLERANCE, MOST_ROUNDS, RUNAWAY = 1e-8, 200, 1e3
 ALLOWED = 1.3  # times the notes' rounds
 
@@ -46,39 +42,6 @@ CASES = (
     Case(20, 500, 1.0, 240.0, None, 57),
 )
 METHODS = {"FedNewton": FedNewton, "FedNewtonCG": FedNewtonCG}
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """The clients, and what only a simulation has: the pooled features and solution, and ρ."""
-
-    clients: list[Client]
-    features: Array
-    w: Array
-    rho: float
-
-    def error(self, w: Array) -> float:
-        """The relative federated error: of the predictions, over all inputs."""
-        return float(np.linalg.norm(self.features @ (w - self.w)) / np.linalg.norm(self.features @ self.w))
-
-    def weight_error(self, w: Array) -> float:
-        return float(np.linalg.norm(w - self.w) / np.linalg.norm(self.w))
-
-
-def problem(clients: int, samples: int, alpha: float, seed: int) -> Problem:
-    """The synthetic set through random features, its pooled ridge solution, and ρ = λ_max(AH) − 1."""
-    drawn = heterogeneous(clients, samples, alpha=alpha, seed=seed)
-    phi = RandomFourier.paper000(STD, FEATURES, seed)
-    parts = [(phi.block(X), y) for X, y in drawn.parts]
-    hessians = [X.T @ X / len(X) + L2 * np.eye(FEATURES) for X, _ in parts]
-    H = np.mean(hessians, axis=0)  # clients of one size, so that Σ p_j is the plain mean
-    A = np.mean([np.linalg.inv(one) for one in hessians], axis=0)
-    L = np.linalg.cholesky(H)
-    rho = float(np.linalg.eigvalsh(L.T @ A @ L)[-1]) - 1  # LᵀAL and AH = ALLᵀ have the same eigenvalues
-    X, y = np.vstack([X for X, _ in parts]), np.concatenate([y for _, y in parts])
-    w = np.linalg.solve(H, X.T @ y / len(y))
-    w += np.linalg.solve(H, X.T @ (y - X @ w) / len(y) - L2 * w)  # what rounding has cost
-    return Problem([Client(f"client-{j}", *part) for j, part in enumerate(parts)], X, w, rho)
 
 
 @dataclass(frozen=True)

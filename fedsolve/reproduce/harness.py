@@ -93,7 +93,14 @@ def experiment(name: str, **described: Any) -> Callable[[Callable[[Seeds, bool],
 
 def names() -> dict[str, Experiment]:
     """Every experiment by its name, paper by paper."""
-    from fedsolve.reproduce import diagnose, fednewton, shed  # noqa: F401  # a module per paper registers its own
+    from fedsolve.reproduce import (  # noqa: F401  # each module registers its own
+        diagnose,
+        fednewton,
+        fednewton_fig3,
+        fednewton_fig4,
+        fednewton_fig5,
+        shed,
+    )
 
     return dict(sorted(_known.items(), key=lambda item: (item[1].paper, item[0])))
 

@@ -41,6 +41,7 @@ def test_the_variances_are_those_asked_for() -> None:
     # With one feature, one row and no noise, y = −|w_j x| shows the client's model.
     seen = heterogeneous(2000, 1, beta=0.01, features=1, noise=0.0)
     models = np.array([np.abs(y / X[:, 0])[0] for X, y in seen.parts])
+    assert models == pytest.approx(np.abs(np.concatenate(seen.models)))
     assert models.mean() == pytest.approx(1.0, abs=0.01)
     assert models.var() == pytest.approx(0.01, rel=0.1)
 

@@ -1,0 +1,33 @@
+"""Verdicts on claims about numbers, by rules that are fixed before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fedsolve.report.tables import number
+from fedsolve.reproduce.result import Measured, Verdict
+
+RULE = (
+    "A value that the notes give with ≈ holds if it lies between the smallest and the largest of our seeds, to half a "
+    "unit of its last digit. Fewer than five seeds cannot say."
+)
+ENOUGH = 5  # seeds, for their median and range to say something
+
+
+def judged(holds: bool, said: str, seeds: int) -> Verdict:
+    """A verdict on medians or ranges, where there are seeds enough for one."""
+    return Verdict(holds if seeds >= ENOUGH else None, said)
+
+
+def among_seeds(ours: Measured, noted: float, digit: float) -> Verdict:
+    """Whether a noted value is one that our seeds could have given, by `RULE`; `digit` is a unit of its last digit."""
+    low, high = min(ours.values), max(ours.values)
+    said = f"{number(ours.median, 3)} ({number(low, 3)} to {number(high, 3)})"
+    return judged(low - digit / 2 <= noted <= high + digit / 2, said, len(ours.values))
+
+
+def all_smaller(pairs: Mapping[str, tuple[Measured, Measured]]) -> Verdict:
+    """Whether the first of every pair has the smaller median."""
+    said = [f"{name}: {number(one.median, 4)} against {number(two.median, 4)}" for name, (one, two) in pairs.items()]
+    holds = all(one.median < two.median for one, two in pairs.values())
+    return judged(holds, "; ".join(said), min(len(one.values) for one, _ in pairs.values()))

@@ -1,0 +1,35 @@
+"""Values by case and by name, one per seed, as they come in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
+
+from fedsolve.reproduce.figures import Curve
+from fedsolve.reproduce.result import Measured
+
+Case = TypeVar("Case")
+
+
+class Tally(Generic[Case]):
+    """What was measured, until it is a cell of a table."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[Case, str], list[float]] = defaultdict(list)
+
+    def add(self, case: Case, values: Mapping[str, float]) -> None:
+        """The values of one seed."""
+        for name, value in values.items():
+            self._values[case, name].append(value)
+
+    def measured(self, case: Case, name: str, printed: float | str | None = None) -> Measured:
+        return Measured(tuple(self._values[case, name]), printed)
+
+    def curves(self, cases: Sequence[Case], xs: Sequence[float], names: Sequence[str]) -> dict[str, Curve]:
+        """A curve per name, with a point per case."""
+        found = {}
+        for name in names:
+            by_seed = list(zip(*(self._values[case, name] for case in cases), strict=True))
+            found[name] = Curve([xs] * len(by_seed), by_seed)
+        return found
