@@ -2,7 +2,7 @@
 
 __version__ = "0.1.0"
 
-from fedsolve import data, diagnose, errors, features, transports
+from fedsolve import data, diagnose, errors, features, selection, transports
 from fedsolve.algorithms import (
     DKRR,
     SHED,
@@ -28,7 +28,7 @@ from fedsolve.participation import Participation, Replay
 from fedsolve.rounds import Finished
 from fedsolve.run import run
 from fedsolve.searches import Armijo
-from fedsolve.selection import cross_validate
+from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.stopping import Stopping
 
 __all__ = [
@@ -72,6 +72,8 @@ __all__ = [
     "errors",
     "features",
     "load_model",
+    "loss_grid",
     "run",
+    "selection",
     "transports",
 ]

@@ -200,6 +200,21 @@ class Client:
         part.memory, part.counts, part._cache = Memory({}), {}, {}
         return part
 
+    def reweighted(self, sample_weight: Array) -> Client:
+        """The same samples under other weights (of this client's kind of array), as a client of its own.
+
+        It computes with the same inputs and counts for this client. What was computed from the inputs alone, which is
+        kept under a text, it has too; what may depend on the weights is kept under a loss, and stays behind.
+        """
+        _ = self.design
+        twin = Client.__new__(Client)
+        for slot in Client.__slots__:
+            if slot != "__weakref__":
+                setattr(twin, slot, getattr(self, slot))
+        twin.sample_weight, twin.weight = sample_weight, float(self.xp.sum(sample_weight))
+        twin._cache = {key: kept for key, kept in self._cache.items() if isinstance(key[0], str)}
+        return twin
+
     # ── what can be computed again ──
 
     def cached(self, key: Any, compute: Callable[[], T]) -> T:

@@ -407,6 +407,12 @@ class Federation:
             )
         if answered and not self.participation.quorum:
             return
+        if self.participation.quorum == 1.0 and len(answered) < len(requests):
+            silent = ", ".join(name for name in requests if name not in set(answered))
+            raise QuorumNotReached(
+                f"round {self.round}: everyone must answer, and {silent} did not; start again when all are there, or "
+                "leave these clients out"
+            )
         total = sum(self.weights.values())
         share = sum(self.weights[name] for name in answered) / total if total else 1.0
         if not answered or share < self.participation.quorum:

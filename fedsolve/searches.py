@@ -15,6 +15,11 @@ from fedsolve.typing import Array
 _EPS = float(np.finfo(np.float64).eps)
 
 
+def rounding(*values: float) -> float:
+    """Differences between values of an objective that are below this say nothing."""
+    return 16 * _EPS * max(map(abs, values))
+
+
 @dataclass(frozen=True)
 class Armijo:
     """Backtracking (SHED, Algorithm 2 and equation 18), all steps of the grid η = β^k in one exchange.
@@ -52,8 +57,8 @@ class Armijo:
         """
         if after <= before - self.alpha * decrease:
             return True
-        rounding = 16 * _EPS * max(abs(before), abs(after))
-        return gradient_fell and decrease <= rounding and after <= before + rounding
+        noise = rounding(before, after)
+        return gradient_fell and decrease <= noise and after <= before + noise
 
     def grid(self) -> Array:
         """The steps that are tried: 0 first, so that what is compared was said by the same clients; then 1, β, β², …"""
@@ -70,11 +75,14 @@ class Armijo:
 
         `extra` is what the server adds to the values of the grid (an l1 penalty).
         """
-        steps = self.grid()
-        values = fed.mean(self.losses_along, w=w, p=p, steps=steps)
+        values = fed.mean(self.losses_along, w=w, p=p, steps=self.grid())
         if extra is not None:
             values = values + extra
-        for eta, value in zip(steps[1 + first :], values[1 + first :], strict=True):
+        return self.choose(values, decrease, first)
+
+    def choose(self, values: Array, decrease: float, first: int = 0) -> float:
+        """The same from the values of the grid."""
+        for eta, value in zip(self.grid()[1 + first :], values[1 + first :], strict=True):
             if value <= values[0] - self.alpha * eta * decrease:
                 return float(eta)
         return 0.0

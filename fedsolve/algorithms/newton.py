@@ -63,13 +63,13 @@ class Newton:
     def round(self, fed: Federation, state: State) -> State:
         if state.cohort != fed.cohort.clients:  # f, g and H are those of others: ask who is here now
             state = self._at(fed, state.w)
-        step, decrease = self._step(state)
+        step, decrease = self.step(state)
         trial = self._at(fed, state.w - step)
         together = trial.cohort == state.cohort  # else someone left, and the two values do not compare
-        fell = norm(self._slope(trial)) <= norm(self._slope(state))
-        if together and self.search.accepts(self._total(state), self._total(trial), decrease, fell):
+        fell = norm(self.slope(trial)) <= norm(self.slope(state))
+        if together and self.search.accepts(self.total(state), self.total(trial), decrease, fell):
             return trial
-        first, extra = (1 if together else 0), self._l1(state.w, step)
+        first, extra = (1 if together else 0), self.l1_along(state.w, step)
         eta = self.search.step(fed, state.w, step, decrease, first, extra)
         return self._at(fed, state.w - eta * step) if eta > 0 else state
 
@@ -77,7 +77,7 @@ class Newton:
         value, gradient, hessian = fed.mean(self.evaluate, w=w)
         return State(w, value, gradient, hessian, fed.cohort.clients)
 
-    def _step(self, state: State) -> tuple[Array, float]:
+    def step(self, state: State) -> tuple[Array, float]:
         """The step, and the decrease of the objective that its first-order model promises."""
         g, w = state.gradient, state.w
         if self.loss.l1:
@@ -85,17 +85,18 @@ class Newton:
         step = factor(state.hessian).solve(g)
         return step, float((g * step).sum())
 
-    def _l1(self, w: Array, step: Array) -> Array | None:
+    def l1_along(self, w: Array, step: Array) -> Array | None:
         """Σ c |w − ηp| for each η, as the search asks for it; None without a penalty."""
         if not self.loss.l1:
             return None
         c = self.loss.l1_weights(w.shape)
         return np.array([(c * np.abs(w - eta * step)).sum() for eta in self.search.grid()])
 
-    def _total(self, state: State) -> float:
+    def total(self, state: State) -> float:
+        """The objective: the clients' smooth part and the l1 penalty."""
         return state.value + float((self.loss.l1_weights(state.w.shape) * np.abs(state.w)).sum())
 
-    def _slope(self, state: State) -> Array:
+    def slope(self, state: State) -> Array:
         """The gradient, or with an l1 penalty the subgradient of least norm."""
         if not self.loss.l1:
             return state.gradient
@@ -103,7 +104,7 @@ class Newton:
 
     def measured(self, state: State) -> Measurement:
         if self.loss.strong_convexity() > 0 or self.loss.l1:  # then ‖g‖²/2μ is a bound, or no decrement is known
-            return Measurement(self._total(state), self._slope(state))
+            return Measurement(self.total(state), self.slope(state))
         H = factor(state.hessian)
         step = H.solve(state.gradient)
         moving = norm(step) > 1e-2 * (1.0 + norm(state.w))

@@ -48,6 +48,7 @@ class LinearLoss(ABC):
     # Whether the columns of w (several outputs) are problems of their own that share one Hessian.
     separable: ClassVar[bool] = True
     curvature_bound: ClassVar[float]  # sup of d²ℓ/dη²
+    error_name: ClassVar[str] = "loss"
     provides: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "minimise"})
 
     def __post_init__(self) -> None:
@@ -73,6 +74,14 @@ class LinearLoss(ABC):
     @abstractmethod
     def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
         """d²ℓ/dη² of each sample; None for 1."""
+
+    def error(self, xp: Any, eta: Array, y: Array) -> Array:
+        """What a sample that was not learned from is judged by, `error_name`; ℓ unless a loss says otherwise."""
+        return self.pointwise(xp, eta, y)
+
+    def hits(self, xp: Any, eta: Array, y: Array) -> Array | None:
+        """1 for each sample whose class is predicted, 0 for the others; None where there are no classes."""
+        return None
 
     @abstractmethod
     def check(self, client: Client) -> None:

@@ -19,6 +19,7 @@ class Logistic(LinearLoss):
 
     curvature_bound: ClassVar[float] = 0.25
     classifies: ClassVar[bool] = True
+    error_name: ClassVar[str] = "log-loss"
 
     def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
         # log(1 + e^η) without overflow: max(η, 0) + log(1 + e^−|η|).
@@ -30,6 +31,9 @@ class Logistic(LinearLoss):
     def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
         p = _sigmoid(xp, eta)
         return p * (1.0 - p)
+
+    def hits(self, xp: Any, eta: Array, y: Array) -> Array | None:
+        return xp.where((eta > 0) == (y > 0.5), xp.ones_like(eta), xp.zeros_like(eta))
 
     def check(self, client: Client) -> None:
         y = to_numpy(client.y)

@@ -25,6 +25,7 @@ class Poisson(LinearLoss):
     """
 
     curvature_bound: ClassVar[float] = float("inf")
+    error_name: ClassVar[str] = "mean deviance"
 
     def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
         return _mean(xp, eta) - y * eta
@@ -34,6 +35,11 @@ class Poisson(LinearLoss):
 
     def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
         return _mean(xp, eta)
+
+    def error(self, xp: Any, eta: Array, y: Array) -> Array:
+        """The deviance, 2 (μ − y − y log(μ/y)): twice the distance of ℓ from what it is at μ = y."""
+        saturated = y - y * xp.log(xp.where(y > 0, y, xp.ones_like(y)))
+        return 2.0 * (self.pointwise(xp, eta, y) - saturated)
 
     def check(self, client: Client) -> None:
         y = to_numpy(client.y)

@@ -30,6 +30,7 @@ class Softmax(LinearLoss):
     separable: ClassVar[bool] = False
     curvature_bound: ClassVar[float] = 0.5  # of diag(p) − ppᵀ
     classifies: ClassVar[bool] = True
+    error_name: ClassVar[str] = "log-loss"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,6 +46,10 @@ class Softmax(LinearLoss):
 
     def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
         raise NotImplementedError("the classes are coupled: see _hessian")
+
+    def hits(self, xp: Any, eta: Array, y: Array) -> Array | None:
+        one = xp.ones_like(eta[:, 0])
+        return xp.where(xp.argmax(eta, axis=1) == xp.argmax(y, axis=1), one, 0.0 * one)
 
     def targets(self, client: Client) -> Array:
         """One-hot rows."""

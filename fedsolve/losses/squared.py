@@ -20,6 +20,7 @@ class Squared(LinearLoss):
 
     quadratic: ClassVar[bool] = True
     curvature_bound: ClassVar[float] = 1.0
+    error_name: ClassVar[str] = "mean squared error"
 
     def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
         r = eta - y
@@ -30,6 +31,10 @@ class Squared(LinearLoss):
 
     def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
         return None
+
+    def error(self, xp: Any, eta: Array, y: Array) -> Array:
+        r = eta - y
+        return r * r if r.ndim == 1 else xp.mean(r * r, axis=1)
 
     def check(self, client: Client) -> None:
         """Any finite target will do."""
