@@ -1,4 +1,5 @@
-"""The command line: `fedsolve run`, `compare`, `demo`, `diagnose`, `reproduce`, `datasets`, `algorithms`, `predict`.
+"""The command line: `fedsolve run`, `compare`, `select`, `demo`, `diagnose`, `reproduce`, `datasets`, `algorithms` and
+`predict`.
 
 Exit status 0: done. 2: wrong input, said in one sentence. 1: a fault, a run that diverged or lost its quorum, or an
 experiment whose stated verdict is no. 130: stopped by Ctrl-C.
@@ -115,6 +116,25 @@ def compare(
     from fedsolve.commands import runs
 
     return runs.compare(file, output, force, json)
+
+
+@app.command()
+def select(
+    file: RunFile,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", show_default=False, help="The folder for the results. (default: runs/NAME-select-TIME)"
+        ),
+    ] = None,
+    force: Force = False,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Choose penalties and feature maps by cross-validation, as [select] of a run file says; see docs/run-file.md."""
+    from fedsolve.commands import select
+
+    return select.select(file, output, force, json)
 
 
 @app.command()

@@ -8,7 +8,11 @@
     clients = 5                  intercept = "free"
 
 `[loss]` may stand by itself, for all algorithms that have none of their own; `[[algorithms]]` lists several
+<<<<<<< HEAD
 to compare. `[preprocess]`, `[participation]` and `[link]` are optional. Keys that are not known are refused.
+=======
+to compare. `[preprocess]`, `[participation]` and `[select]` are optional. Keys that are not known are refused.
+>>>>>>> 222cdf8 (fedsolve select: the grid of a run file's [select], cross-validated, and the run file with what was chosen)
 """
 
 from __future__ import annotations
@@ -162,11 +166,53 @@ class Participation(Table):
     retries: int = Field(default=0, ge=0)
 
 
+<<<<<<< HEAD
 class Links(Open):
     """What clients may send in a round; `by_client` has tables for some of them. See `fedsolve.links`."""
 
     name: str = "Link"
     by_client: dict[str, dict[str, Any]] = Field(default_factory=dict)
+=======
+class LogRange(Table):
+    """So many values from `low` to `high`, each the same multiple of the one before."""
+
+    low: float = Field(gt=0)
+    high: float = Field(gt=0)
+    points: int = Field(ge=2)
+
+    def values(self) -> list[float]:
+        ratio = self.high / self.low
+        inner = [self.low * ratio ** (index / (self.points - 1)) for index in range(1, self.points - 1)]
+        return [self.low, *(float(f"{value:.3g}") for value in inner), self.high]  # three digits are easier to read
+
+
+class Select(Table):
+    """What `fedsolve select` chooses between, and by what folds. `features` has lists for the feature map's keys."""
+
+    l2: list[float] | LogRange | None = Field(default=None)
+    l1: list[float] | LogRange | None = Field(default=None)
+    features: dict[str, list[float | int | str] | LogRange] | None = None
+    folds: int = Field(default=5, ge=2)
+    seed: int = Field(default=0, ge=0, lt=2**64)
+    reply_bytes: int | None = Positive
+
+    @model_validator(mode="after")
+    def _something(self) -> Select:
+        if not (self.l2 or self.l1 or self.features):
+            raise ValueError("there is nothing to choose between; give a list of l2, of l1, or one in features")
+        return self
+
+    def lists(self) -> dict[str, Any]:
+        """As `loss_grid` takes them."""
+        found = {name: _listed(value) for name, value in (("l2", self.l2), ("l1", self.l1)) if value is not None}
+        if self.features:
+            found["features"] = {name: _listed(value) for name, value in self.features.items()}
+        return found
+
+
+def _listed(values: Any) -> Any:
+    return values.values() if isinstance(values, LogRange) else values
+>>>>>>> 222cdf8 (fedsolve select: the grid of a run file's [select], cross-validated, and the run file with what was chosen)
 
 
 class Output(Table):
@@ -185,7 +231,11 @@ class Config(Table):
     algorithms: list[AlgorithmTable] | None = Field(default=None, min_length=1)
     run: Budget = Budget()
     participation: Participation | None = None
+<<<<<<< HEAD
     link: Links | None = None
+=======
+    select: Select | None = None
+>>>>>>> 222cdf8 (fedsolve select: the grid of a run file's [select], cross-validated, and the run file with what was chosen)
     output: Output = Output()
 
     @model_validator(mode="after")
@@ -328,7 +378,7 @@ def _place(location: tuple[int | str, ...]) -> tuple[str, type[BaseModel]]:
 
 
 def _is_type_name(part: str) -> bool:
-    return part.split("[")[0] in ("str", "int", "float", "bool", "list", "dict", "none", "constrained-int")
+    return part.split("[")[0] in ("str", "int", "float", "bool", "list", "dict", "none", "constrained-int", "LogRange")
 
 
 def _model_of(annotation: Any) -> type[BaseModel] | None:

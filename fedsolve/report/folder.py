@@ -7,6 +7,7 @@
     summary.json      how it ended, in one object
     convergence.png   gradient norm and value, against rounds and against bytes
     report.html       all of it on one page
+    chosen.toml       of a selection: the run file with the values that were chosen
     checkpoint.bin    what `--resume` goes on from, with its ledger beside it
 
 A comparison has a folder of these for each algorithm, and one summary, figure and report above them. Apart from the
@@ -31,9 +32,10 @@ from fedsolve.ledger import Entry, Ledger
 from fedsolve.report.plain import to_json
 
 CONFIG, HISTORY, LEDGER, MODEL = "config.toml", "history.jsonl", "ledger.csv", "model.npz"
+CHOSEN = "chosen.toml"
 SUMMARY, FIGURE, REPORT, CHECKPOINT = "summary.json", "convergence.png", "report.html", "checkpoint.bin"
 CHECKPOINT_LEDGER = CHECKPOINT + ".ledger"
-OURS = (CONFIG, HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, REPORT, CHECKPOINT, CHECKPOINT_LEDGER)
+OURS = (CONFIG, CHOSEN, HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, REPORT, CHECKPOINT, CHECKPOINT_LEDGER)
 
 
 class RunFolder:
@@ -138,6 +140,16 @@ class RunFolder:
 
     def write_config(self, text: str) -> None:
         write_atomically(self.path / CONFIG, text.encode())
+
+    @property
+    def chosen(self) -> Path:
+        return self.path / CHOSEN
+
+    def write_selection(self, ledger: Ledger, summary: dict[str, Any], chosen: str) -> None:
+        """What cross-validation found, what it cost, and the run file with what it chose."""
+        write_atomically(self.path / LEDGER, _ledger_csv(ledger))
+        write_atomically(self.chosen, chosen.encode())
+        self.write_summary(summary)
 
     def write_figure(self, png: bytes) -> None:
         write_atomically(self.path / FIGURE, png)

@@ -39,17 +39,19 @@ def _maps(of: Any, given: Mapping[str, Iterable[Any]]) -> list[Any]:
     for name in given:
         if name not in known:
             raise ConfigError(f"{type(of).__name__} has no {name!r} to choose; it has {', '.join(known)}")
-    lists = [_values(name, values, None) for name, values in given.items()]
+    lists = [_values(name, values, getattr(of, name)) for name, values in given.items()]
     return [replace(of, **dict(zip(given, values, strict=True))) for values in itertools.product(*lists)]
 
 
 def _values(name: str, given: Iterable[Any] | None, otherwise: Any) -> list[Any]:
-    """Plain values, whatever they came in."""
+    """Plain values, whatever they came in; whole numbers are numbers where a number is meant."""
     if given is None:
         return [otherwise]
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ConfigError(f"{name} is a list of values to choose from, got {given!r}")
     values = [each.item() if isinstance(each, np.generic) else each for each in given]
+    if isinstance(otherwise, float):
+        values = [float(each) if type(each) is int else each for each in values]
     if not values:
         raise ConfigError(f"the list of values for {name} is empty")
     return values

@@ -143,6 +143,8 @@ def _sums(loss: LinearLoss, client: Client, index: Array) -> Sums:
     total = float(len(index)) if s is None else float(xp.sum(s))
     client.count("hessians", 1)
     gram, products = loss.design(part).normal(s, weighted)
+    for what, amount in part.counts.items():  # rows that it mapped
+        client.count(what, amount)
     return Sums(gram, products, float(xp.sum(weighted * y)), total)
 
 

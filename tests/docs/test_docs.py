@@ -60,6 +60,9 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     assert names["rates"].converged
     assert names["longer"].rounds == 40
     assert np.allclose(names["rates"].model.coef, [0.3, -0.2, 0.0], atol=0.1)
+    found = names["found"]
+    assert (found.best.l2, found.best.features) == (1e-4, fs.RandomFourier(50, gamma=0.01))
+    assert names["chosen"].converged
     first = fs.run(fs.Newton(fs.Logistic(l2=0.01, intercept="free")), names["by_site"], preprocess=names["preprocess"])
     weights = first.model.coefficients()
     assert [round(weights[name], 2) for name in ("age", "pressure", "intercept")] == [0.53, 0.48, -0.96]
@@ -112,6 +115,7 @@ def test_every_key_of_a_run_file_is_described() -> None:
         "partition": config.Partition,
         "run": config.Budget,
         "participation": config.Participation,
+        "select": config.Select,
         "output": config.Output,
     }
     for name, table in tables.items():
