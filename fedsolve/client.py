@@ -212,7 +212,9 @@ class Client:
             if slot != "__weakref__":
                 setattr(twin, slot, getattr(self, slot))
         twin.sample_weight, twin.weight = sample_weight, float(self.xp.sum(sample_weight))
-        twin._cache = {key: kept for key, kept in self._cache.items() if isinstance(key[0], str)}
+        twin._cache = {
+            key: kept for key, kept in self._cache.items() if isinstance(key, tuple) and isinstance(key[0], str)
+        }
         return twin
 
     # ── what can be computed again ──

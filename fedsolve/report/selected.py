@@ -43,8 +43,8 @@ class Row:
 def heading(found: Selection) -> str:
     """What was done, and what the columns mean."""
     return (
-        f"{type(found.best).__name__}, {len(found.candidates)} points of the grid, {found.folds} folds, "
-        f"seed {found.seed}. Error: {found.best.error_name} on the fold left out, mean over the folds; ±: standard error."
+        f"{type(found.best).__name__}, {len(found.candidates)} points, {found.folds} folds, seed {found.seed}. "
+        f"Error: {found.best.error_name} on the fold left out, mean of all; ±: its standard error"
     )
 
 

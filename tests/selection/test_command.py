@@ -66,6 +66,7 @@ def test_for_people_and_the_fit_that_follows(command: Command, run_file: RunFile
     for word in ("Cross-validation on breast_cancer", "folds.evaluate", "fedsolve select", "l2 = [1e-4, 1e-2, 1.0]"):
         assert word in page
     assert "fedsolve run chosen/chosen.toml" in outcome.out
+    assert command("run", run_file(add=SELECT), "-o", "as-it-was").status == 0  # which does not look at [select]
     after = command("run", "chosen/chosen.toml", "--json", "--output", "fit")
     assert (after.status, after.json["status"]) == (0, "converged")
     assert "l2=0.01" in after.json["hyper_parameters"]

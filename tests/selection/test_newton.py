@@ -212,6 +212,19 @@ def test_everyone_must_answer(kind: str) -> None:
     assert errors(found) == errors(fs.cross_validate(grid, clients("logistic")))
 
 
+def test_a_link_has_its_bytes_anew_in_every_exchange() -> None:
+    """Small replies get through a link that is too narrow for all fits at once."""
+    X, y, _ = drawn("logistic")
+    narrow = [
+        fs.Client("narrow", X[:100], y[:100], link=fs.Link(bytes_per_round=5000)),
+        fs.Client("b", X[100:], y[100:]),
+    ]
+    grid = fs.loss_grid(LOSSES["logistic"], l2=PENALTIES)
+    with pytest.raises(fs.errors.LinkExceeded, match="client 'narrow'"):
+        fs.cross_validate(grid, narrow)
+    assert len(fs.cross_validate(grid, narrow, reply_bytes=3000).candidates) == len(PENALTIES)
+
+
 @pytest.mark.parametrize(
     ("losses", "named", "message"),
     [
