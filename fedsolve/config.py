@@ -8,11 +8,8 @@
     clients = 5                  intercept = "free"
 
 `[loss]` may stand by itself, for all algorithms that have none of their own; `[[algorithms]]` lists several
-<<<<<<< HEAD
-to compare. `[preprocess]`, `[participation]` and `[link]` are optional. Keys that are not known are refused.
-=======
-to compare. `[preprocess]`, `[participation]` and `[select]` are optional. Keys that are not known are refused.
->>>>>>> 222cdf8 (fedsolve select: the grid of a run file's [select], cross-validated, and the run file with what was chosen)
+to compare. `[preprocess]`, `[participation]`, `[link]` and `[select]` are optional. Keys that are not known are
+refused.
 """
 
 from __future__ import annotations
@@ -166,13 +163,13 @@ class Participation(Table):
     retries: int = Field(default=0, ge=0)
 
 
-<<<<<<< HEAD
 class Links(Open):
     """What clients may send in a round; `by_client` has tables for some of them. See `fedsolve.links`."""
 
     name: str = "Link"
     by_client: dict[str, dict[str, Any]] = Field(default_factory=dict)
-=======
+
+
 class LogRange(Table):
     """So many values from `low` to `high`, each the same multiple of the one before."""
 
@@ -212,7 +209,6 @@ class Select(Table):
 
 def _listed(values: Any) -> Any:
     return values.values() if isinstance(values, LogRange) else values
->>>>>>> 222cdf8 (fedsolve select: the grid of a run file's [select], cross-validated, and the run file with what was chosen)
 
 
 class Output(Table):
@@ -231,11 +227,8 @@ class Config(Table):
     algorithms: list[AlgorithmTable] | None = Field(default=None, min_length=1)
     run: Budget = Budget()
     participation: Participation | None = None
-<<<<<<< HEAD
     link: Links | None = None
-=======
     select: Select | None = None
->>>>>>> 222cdf8 (fedsolve select: the grid of a run file's [select], cross-validated, and the run file with what was chosen)
     output: Output = Output()
 
     @model_validator(mode="after")

@@ -9,14 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
-
-import numpy as np
+from typing import Any, cast
 
 from fedsolve.algorithms import DKRR, FedAvg, FedNewton, FedNewtonCG, FedProx
 from fedsolve.client import Client
 from fedsolve.learners import GradientSteps
-from fedsolve.linalg import factor
+from fedsolve.linalg import factor, to_numpy
 from fedsolve.losses import Squared
 from fedsolve.reproduce.iterates import iterates
 from fedsolve.typing import Array
@@ -64,7 +62,7 @@ def pooled(loss: Squared, clients: Sequence[Client]) -> Array:
     for client in clients:
         hessian, at_zero = loss.normal(client)
         H, g = H + client.weight / total * hessian.full(), g + client.weight / total * at_zero
-    return -factor(np.asarray(H)).solve(np.asarray(g))
+    return to_numpy(-factor(cast(Array, H)).solve(g))
 
 
 def models(clients: Sequence[Client], setting: Setting, rounds: int) -> Iterator[tuple[str, int, Array]]:
