@@ -77,22 +77,23 @@ class Factor:
         return xp.reshape(self.inverse(xp.reshape(b, (-1,))), b.shape)
 
 
-def factor(matrix: Symmetric | Array) -> Factor:
+def factor(matrix: Symmetric | Array, least: float = 0.0) -> Factor:
     """Cholesky where the matrix is positive definite, otherwise the pseudo-inverse by eigenvectors.
 
     The pseudo-inverse gives the least-norm solution, which is what a least-squares problem without
-    a unique solution is understood to ask for.
+    a unique solution is understood to ask for. `least` is a bound on the eigenvalues from below, where one is known (a
+    penalty): often it spares the estimate of a condition number.
     """
     full = matrix.full() if isinstance(matrix, Symmetric) else matrix
     xp = namespace(full)
     if xp is np:
-        return _factor_numpy(full)
+        return _factor_numpy(full, least)
     if api.is_torch_array(full):
-        return _factor_torch(full, xp)
+        return _factor_torch(full, xp, least)
     return _spectral_factor(xp, full)
 
 
-def _factor_numpy(full: Array) -> Factor:
+def _factor_numpy(full: Array, least: float) -> Factor:
     if not np.isfinite(full.sum()):  # a run that diverges: say so in the solution, where it will be seen
         return Factor(lambda b: np.full(b.shape, np.nan), full.shape[0], False)
     try:
@@ -101,29 +102,42 @@ def _factor_numpy(full: Array) -> Factor:
     except sla.LinAlgError:
         return _spectral_factor(np, full)
     # A Cholesky that succeeds on a numerically singular matrix divides by rounding errors.
-    if not _well_posed(upper[0], np.diagonal(full)):
+    diagonal = np.diagonal(full)
+    if not (_bounded(diagonal, least) or _well_posed(upper[0], diagonal)):
         return _spectral_factor(np, full)
     return Factor(lambda b: sla.cho_solve(upper, b, check_finite=False), full.shape[0], True)
+
+
+def _rounding(n: int) -> float:
+    """What sums over samples leave in a matrix with unit diagonal, some n·eps; 64 for samples far more than n."""
+    return 64 * n * _EPS
+
+
+def _bounded(diagonal: Array, least: float) -> bool:
+    """Whether a bound on the eigenvalues says that the matrix, scaled to a unit diagonal, is far from singular."""
+    return bool(least > _rounding(diagonal.size) * diagonal.max())
 
 
 def _well_posed(upper: Array, diagonal: Array) -> bool:
     """Whether UᵀU is further from singular than rounding reaches. The condition number is that of the matrix scaled to
     a unit diagonal: features on scales far apart do no harm, features that (nearly) repeat each other do."""
+    rounding = _rounding(diagonal.size)
     # The eigenvalues of a unit-diagonal matrix other than the least have a product below e (their mean is about 1), so
     # its determinant, the product of the scaled pivots, bounds the least from below: often that settles it.
     with np.errstate(under="ignore"):
-        if np.prod(np.diagonal(upper) ** 2 / diagonal) > 64 * np.e * diagonal.size * _EPS:
+        if np.prod(np.diagonal(upper) ** 2 / diagonal) > np.e * rounding:
             return True
     reciprocal, info = pocon(upper / np.sqrt(diagonal), 1.0)  # 1 / ‖(UᵀU)⁻¹‖₁; reads the upper triangle only
-    # Sums over the samples leave some n·eps in a matrix with unit diagonal; 64 for samples far more than n.
-    return info == 0 and bool(reciprocal > 64 * diagonal.size * _EPS)
+    return info == 0 and bool(reciprocal > rounding)
 
 
-def _factor_torch(full: Array, xp: Any) -> Factor:
+def _factor_torch(full: Array, xp: Any, least: float) -> Factor:
     import torch
 
     lower, info = torch.linalg.cholesky_ex(full)
-    if int(info) != 0 or not _well_posed(to_numpy(lower).T, to_numpy(torch.diagonal(full))):
+    diagonal = to_numpy(torch.diagonal(full))
+    # With a bound the factor need not leave the device.
+    if int(info) != 0 or not (_bounded(diagonal, least) or _well_posed(to_numpy(lower).T, diagonal)):
         return _spectral_factor(xp, full)
 
     def solve(b: Array) -> Array:

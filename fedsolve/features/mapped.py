@@ -1,7 +1,8 @@
 """A client's inputs through a feature map, as losses see them: products with Φ, never whole in memory if large.
 
 Φ is computed in blocks of rows, and every product goes over the same blocks in the same order. Up to `KEEP` the blocks
-are kept once they are computed; that is decided by the shape alone and changes no result, only what is computed again.
+are kept once a product with a vector has computed them; a Gram matrix keeps none, because a method that has it seldom
+comes back to Φ. That changes no result, only what is computed again.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ class FeatureDesign:
             self.count(block.shape[0])
         return block
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
+    def blocks(self, keep: bool = True) -> Iterator[tuple[slice, Array]]:
         n, kept = self.shape[0], self._kept
         for place, start in enumerate(range(0, n, self._rows)):
             part = slice(start, min(start + self._rows, n))
-            if kept is None:
+            if kept is None or (place == len(kept) and not keep):
                 yield part, self.take(part)
                 continue
             if place == len(kept):
@@ -88,7 +89,7 @@ class FeatureDesign:
         p = self.shape[1]
         gram: Array | None = None
         product: Array | None = None
-        for part, block in self.blocks():
+        for part, block in self.blocks(keep=False):
             if r is not None:
                 product = _plus(product, block.T @ r[part, ...])
             S = block if root is None else self._scaled(block, root[part, ...])

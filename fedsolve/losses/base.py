@@ -153,7 +153,7 @@ class LinearLoss(ABC):
 
         def compute(v: Array) -> Factor:
             client.count("factorisations", 1)
-            return factor(self.kept_hessian(client, v))
+            return factor(self.kept_hessian(client, v), self.strong_convexity())
 
         if self.quadratic:
             return client.cached((self, "factor"), lambda: compute(w))

@@ -82,7 +82,7 @@ class Squared(LinearLoss):
             client.count("factorisations", 1)
             hessian = self.hessian(client, w)
             extra = pull * client.xp.ones(hessian.n, dtype=client.xp.float64, device=w.device)
-            return factor(hessian.plus_diagonal(extra))
+            return factor(hessian.plus_diagonal(extra), pull)
 
         return client.cached((self, "proximal", pull), compute)
 

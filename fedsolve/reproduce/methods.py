@@ -62,7 +62,7 @@ def pooled(loss: Squared, clients: Sequence[Client]) -> Array:
     for client in clients:
         hessian, at_zero = loss.normal(client)
         H, g = H + client.weight / total * hessian.full(), g + client.weight / total * at_zero
-    return to_numpy(-factor(cast(Array, H)).solve(g))
+    return to_numpy(-factor(cast(Array, H), loss.strong_convexity()).solve(g))
 
 
 def models(clients: Sequence[Client], setting: Setting, rounds: int) -> Iterator[tuple[str, int, Array]]:
