@@ -18,6 +18,9 @@ from fedsolve.errors import WrongType
 from fedsolve.typing import Array, Value
 
 BY_BLAS = 4096  # entries from which calling BLAS costs less than a second pass
+# Entries that BLAS adds by itself. With more it would wake its threads, which are not those of NumPy's BLAS: the two
+# sets would spin beside each other, and clients that compute with one in turn with sums by the other crawl.
+ALONE = 10_000
 
 _NUMBERS = (float, int)
 
@@ -117,7 +120,9 @@ class _Arrays(_Leaf):
         if weight is None:
             total += value
         elif self._by_blas and value.dtype == np.float64 and value.flags.c_contiguous:
-            daxpy(value.reshape(-1), total.reshape(-1), a=weight)  # in one pass, in place
+            x, y = value.reshape(-1), total.reshape(-1)
+            for start in range(0, x.size, ALONE):  # in one pass, in place
+                daxpy(x, y, n=min(ALONE, x.size - start), a=weight, offx=start, offy=start)
         else:
             if self._term is None:
                 self._term = np.empty(total.shape)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-import scipy.linalg as sla
 
 from fedsolve.federation import Federation
-from fedsolve.linalg import factor
+from fedsolve.linalg import cholesky, cholesky_solve, factor
 from fedsolve.sharing import Sharing, Spectrum
 from fedsolve.typing import Array
 
@@ -78,7 +77,8 @@ class Solver:
     def _factorised(self, b: Array) -> Array:
         dense = self.approximation.dense()
         fresh = factor(dense)
-        self.stale = sla.cholesky(dense, lower=False, check_finite=False) if fresh.definite else np.zeros((0, 0))
+        lower = cholesky(dense) if fresh.definite else None
+        self.stale = np.zeros((0, 0)) if lower is None else lower
         return fresh.solve(b)
 
     def _conjugate_gradients(self, b: Array) -> Array | None:
@@ -99,4 +99,4 @@ class Solver:
         return x if rz <= ENERGY * first else None
 
     def _preconditioned(self, r: Array) -> Array:
-        return sla.cho_solve((self.stale, False), r, check_finite=False)
+        return cholesky_solve(self.stale, r)

@@ -15,7 +15,8 @@ import array_api_compat as api
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from scipy.linalg.lapack import dpocon as pocon
+from scipy.linalg.blas import dgemm, dgemv
+from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
 
 from fedsolve.arrays import Symmetric
 from fedsolve.typing import Array
@@ -96,16 +97,27 @@ def factor(matrix: Symmetric | Array, least: float = 0.0) -> Factor:
 def _factor_numpy(full: Array, least: float) -> Factor:
     if not np.isfinite(full.sum()):  # a run that diverges: say so in the solution, where it will be seen
         return Factor(lambda b: np.full(b.shape, np.nan), full.shape[0], False)
-    try:
-        # Only the upper triangle is read, so that a matrix that travelled packed gives the same bits.
-        upper = sla.cho_factor(full, lower=False, check_finite=False)
-    except sla.LinAlgError:
-        return _spectral_factor(np, full)
-    # A Cholesky that succeeds on a numerically singular matrix divides by rounding errors.
+    lower = cholesky(full)
     diagonal = np.diagonal(full)
-    if not (_bounded(diagonal, least) or _well_posed(upper[0], diagonal)):
+    # A Cholesky that succeeds on a numerically singular matrix divides by rounding errors.
+    if lower is None or not (_bounded(diagonal, least) or _well_posed(lower, diagonal)):
         return _spectral_factor(np, full)
-    return Factor(lambda b: sla.cho_solve(upper, b, check_finite=False), full.shape[0], True)
+    return Factor(lambda b: cholesky_solve(lower, b), full.shape[0], True)
+
+
+def cholesky(full: Array) -> Array | None:
+    """L with LLᵀ the matrix, in the order LAPACK wants it; None where it is not positive definite.
+
+    Only the upper triangle is read, so that a matrix that travelled packed gives the same bits.
+    """
+    lower, info = dpotrf(full.T, lower=1, clean=0)
+    return lower if info == 0 else None
+
+
+def cholesky_solve(lower: Array, b: Array) -> Array:
+    """The solution for a vector or for columns."""
+    solution = dpotrs(lower, b, lower=1)[0]
+    return np.ascontiguousarray(solution)
 
 
 def _rounding(n: int) -> float:
@@ -118,16 +130,17 @@ def _bounded(diagonal: Array, least: float) -> bool:
     return bool(least > _rounding(diagonal.size) * diagonal.max())
 
 
-def _well_posed(upper: Array, diagonal: Array) -> bool:
-    """Whether UᵀU is further from singular than rounding reaches. The condition number is that of the matrix scaled to
+def _well_posed(lower: Array, diagonal: Array) -> bool:
+    """Whether LLᵀ is further from singular than rounding reaches. The condition number is that of the matrix scaled to
     a unit diagonal: features on scales far apart do no harm, features that (nearly) repeat each other do."""
     rounding = _rounding(diagonal.size)
     # The eigenvalues of a unit-diagonal matrix other than the least have a product below e (their mean is about 1), so
     # its determinant, the product of the scaled pivots, bounds the least from below: often that settles it.
     with np.errstate(under="ignore"):
-        if np.prod(np.diagonal(upper) ** 2 / diagonal) > np.e * rounding:
+        if np.prod(np.diagonal(lower) ** 2 / diagonal) > np.e * rounding:
             return True
-    reciprocal, info = pocon(upper / np.sqrt(diagonal), 1.0)  # 1 / ‖(UᵀU)⁻¹‖₁; reads the upper triangle only
+    # 1 / ‖(LLᵀ)⁻¹‖₁ of the scaled matrix; reads the lower triangle only.
+    reciprocal, info = dpocon(lower / np.sqrt(diagonal)[:, None], 1.0, uplo="L")
     return info == 0 and bool(reciprocal > rounding)
 
 
@@ -137,7 +150,7 @@ def _factor_torch(full: Array, xp: Any, least: float) -> Factor:
     lower, info = torch.linalg.cholesky_ex(full)
     diagonal = to_numpy(torch.diagonal(full))
     # With a bound the factor need not leave the device.
-    if int(info) != 0 or not (_bounded(diagonal, least) or _well_posed(to_numpy(lower).T, diagonal)):
+    if int(info) != 0 or not (_bounded(diagonal, least) or _well_posed(to_numpy(lower), diagonal)):
         return _spectral_factor(xp, full)
 
     def solve(b: Array) -> Array:
@@ -161,6 +174,22 @@ def _spectral_factor(xp: Any, full: Array) -> Factor:
         return vectors @ (scale * coordinates)
 
     return Factor(solve, full.shape[0], bool(xp.all(kept)))
+
+
+BY_SCIPY = 512  # the order from which BLAS has threads to wake
+
+
+def symmetric_product(full: Array, v: Array) -> Array:
+    """A symmetric matrix (both triangles equal) times a vector or columns.
+
+    Large ones by SciPy's BLAS, which also solves with factors: NumPy has another with threads of its own, and methods
+    that multiply and solve in turn would have the two sets spin beside each other.
+    """
+    if not isinstance(full, np.ndarray) or full.shape[0] < BY_SCIPY or not full.flags.c_contiguous:
+        return full @ v
+    if v.ndim == 1:
+        return dgemv(1.0, full.T, v)
+    return np.ascontiguousarray(dgemm(1.0, full.T, v))
 
 
 def largest_eigenvalue(matrix: Symmetric | Array) -> float:

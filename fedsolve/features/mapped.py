@@ -56,7 +56,7 @@ class FeatureDesign:
         n, kept = self.shape[0], self._kept
         for place, start in enumerate(range(0, n, self._rows)):
             part = slice(start, min(start + self._rows, n))
-            if kept is None or (place == len(kept) and not keep):
+            if kept is None or (place >= len(kept) and not keep):
                 yield part, self.take(part)
                 continue
             if place == len(kept):

@@ -27,7 +27,7 @@ from fedsolve.design import Design, with_intercept
 from fedsolve.errors import ConfigError
 from fedsolve.features.base import FeatureMap
 from fedsolve.features.mapped import FeatureDesign
-from fedsolve.linalg import Factor, factor, largest_eigenvalue, namespace
+from fedsolve.linalg import Factor, factor, largest_eigenvalue, namespace, symmetric_product
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
 
@@ -163,8 +163,8 @@ class LinearLoss(ABC):
         """∇²f_j(w) v, with the kept Hessian."""
         full = self.kept_hessian(client, w).full()
         if full.shape[0] == v.shape[0]:
-            return full @ v
-        return client.xp.reshape(full @ client.xp.reshape(v, (-1,)), v.shape)
+            return symmetric_product(full, v)
+        return client.xp.reshape(symmetric_product(full, client.xp.reshape(v, (-1,))), v.shape)
 
     def newton_gradient(self, client: Client, w: Array) -> Array:
         """∇f_j(w) where the local Hessian is kept: H_j w + ∇f_j(0) for a quadratic, which needs no pass over the data

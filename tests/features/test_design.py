@@ -88,6 +88,16 @@ def test_rows_are_mapped_once_if_kept_and_once_a_product_if_not() -> None:
         assert sum(counted) == expected
 
 
+def test_a_gram_matrix_keeps_nothing() -> None:
+    counted: list[int] = []
+    design = FeatureDesign(MAP, as_design(X), counted.append, block=8 * M * 10)
+    first = design.gram().full()
+    design.matvec(np.ones(M))
+    assert sum(counted) == 2 * N
+    assert np.array_equal(design.gram().full(), first)
+    assert sum(counted) == 2 * N
+
+
 def test_the_ledger_counts_rows_of_features() -> None:
     clients = [fs.Client("a", X, X[:, 0]), fs.Client("b", X[:50], X[:50, 1])]
     loss = fs.Squared(l2=1e-3, intercept="free", features=MAP)
