@@ -27,7 +27,11 @@ def among_seeds(ours: Measured, noted: float, digit: float) -> Verdict:
 
 
 def all_smaller(pairs: Mapping[str, tuple[Measured, Measured]]) -> Verdict:
-    """Whether the first of every pair has the smaller median."""
-    said = [f"{name}: {number(one.median, 4)} against {number(two.median, 4)}" for name, (one, two) in pairs.items()]
+    """Whether the first of every pair has the smaller median; in how many seeds it is smaller is said beside it."""
     holds = all(one.median < two.median for one, two in pairs.values())
+    said = [
+        f"{name}: {number(one.median, 5)} against {number(two.median, 5)} "
+        f"({sum(a < b for a, b in zip(one.values, two.values, strict=True))} of {len(one.values)} seeds)"
+        for name, (one, two) in pairs.items()
+    ]
     return judged(holds, "; ".join(said), min(len(one.values) for one, _ in pairs.values()))

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from fedsolve.reproduce.figures import Curve
 from fedsolve.reproduce.result import Measured
 
@@ -26,10 +28,11 @@ class Tally(Generic[Case]):
     def measured(self, case: Case, name: str, printed: float | str | None = None) -> Measured:
         return Measured(tuple(self._values[case, name]), printed)
 
-    def curves(self, cases: Sequence[Case], xs: Sequence[float], names: Sequence[str]) -> dict[str, Curve]:
-        """A curve per name, with a point per case."""
+    def relative(self, cases: Sequence[Case], xs: Sequence[float], names: Sequence[str], to: str) -> dict[str, Curve]:
+        """A curve per name with a point per case, each value divided by the same seed's under another name."""
         found = {}
         for name in names:
-            by_seed = list(zip(*(self._values[case, name] for case in cases), strict=True))
+            ratios = [np.divide(self._values[case, name], self._values[case, to]) for case in cases]
+            by_seed = np.transpose(ratios).tolist()
             found[name] = Curve([xs] * len(by_seed), by_seed)
         return found

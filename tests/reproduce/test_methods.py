@@ -127,7 +127,9 @@ def test_a_tally_keeps_the_order_of_the_seeds() -> None:
     for value in (1.0, 2.0):
         tally.add("a", {"x": value})
         tally.add("b", {"x": 10 * value})
+        for case in ("a", "b"):
+            tally.add(case, {"unit": 2 * value})
     assert tally.measured("b", "x", 7) == Measured((10.0, 20.0), 7)
-    positions, values = tally.curves(["a", "b"], [0.1, 0.2], ["x"])["x"].points()
+    positions, values = tally.relative(["a", "b"], [0.1, 0.2], ["x"], to="unit")["x"].points()
     assert positions.tolist() == [0.1, 0.2]
-    assert values.tolist() == [[1.0, 10.0], [2.0, 20.0]]
+    assert values.tolist() == [[0.5, 5.0], [0.5, 5.0]]
