@@ -99,6 +99,7 @@ def names() -> dict[str, Experiment]:
         fednewton_fig3,
         fednewton_fig4,
         fednewton_fig5,
+        fednewton_table3,
         shed,
     )
 
