@@ -4,7 +4,9 @@ __version__ = "0.1.0"
 
 from fedsolve import data, diagnose, errors, features, selection, transports
 from fedsolve.algorithms import (
+    AGD,
     DKRR,
+    GIANT,
     SHED,
     FedAvg,
     FedNewton,
@@ -20,7 +22,7 @@ from fedsolve.client import Client, client_step
 from fedsolve.features import Nystroem, Polynomial, RandomFourier
 from fedsolve.federation import Federation
 from fedsolve.history import Run
-from fedsolve.learners import GradientSteps
+from fedsolve.learners import CG, GradientSteps, Richardson
 from fedsolve.links import Link, Rayleigh
 from fedsolve.losses import Logistic, Poisson, Softmax, Squared
 from fedsolve.models import LinearModel, load_model
@@ -32,7 +34,10 @@ from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.stopping import Stopping
 
 __all__ = [
+    "AGD",
+    "CG",
     "DKRR",
+    "GIANT",
     "SHED",
     "Armijo",
     "Client",
@@ -58,6 +63,7 @@ __all__ = [
     "RandomFourier",
     "Rayleigh",
     "Replay",
+    "Richardson",
     "Run",
     "SHEDLeastSquares",
     "Scaffold",

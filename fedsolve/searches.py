@@ -47,6 +47,11 @@ class Armijo:
         assert self.loss is not None
         return self.loss.along(client, w, p, steps)
 
+    @client_step
+    def slopes(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
+        assert self.loss is not None
+        return self.loss.slopes_along(client, w, p, steps)
+
     # ── server ──
 
     def accepts(self, before: float, after: float, decrease: float, gradient_fell: bool) -> bool:
@@ -86,3 +91,20 @@ class Armijo:
             if value <= values[0] - self.alpha * eta * decrease:
                 return float(eta)
         return 0.0
+
+    def sees(self, value: float, decrease: float) -> bool:
+        """Whether a decrease, or the small part of it that a long step leaves, stands out from the values' rounding."""
+        return decrease > 1e4 * _EPS * abs(value)
+
+    def step_by_slopes(self, fed: Federation, w: Array, p: Array) -> float:
+        """`step` where values cannot say: the first η = β^k with φ′(η) ≤ (1 − 2α) |φ′(0)|, φ(η) = f(w − ηp); 0 if none.
+
+        For a quadratic, which f is this near to its optimum, that is Armijo's test without a difference of values
+        (Hager and Zhang 2005, the approximate Wolfe conditions).
+        """
+        steps = self.grid()
+        slopes = fed.mean(self.slopes, w=w, p=p, steps=steps)
+        if slopes[0] >= 0:  # those here would go up
+            return 0.0
+        passing = slopes[1:] <= (1 - 2 * self.alpha) * -slopes[0]
+        return float(steps[1:][passing][0]) if passing.any() else 0.0

@@ -1,10 +1,12 @@
 """One file, one algorithm of a paper or a baseline."""
 
+from fedsolve.algorithms.agd import AGD
 from fedsolve.algorithms.dkrr import DKRR
 from fedsolve.algorithms.fedavg import FedAvg
 from fedsolve.algorithms.fednewton import FedNewton
 from fedsolve.algorithms.fednewton_cg import FedNewtonCG
 from fedsolve.algorithms.fedprox import FedProx
+from fedsolve.algorithms.giant import GIANT
 from fedsolve.algorithms.mont_dec import MontDec
 from fedsolve.algorithms.newton import Newton
 from fedsolve.algorithms.scaffold import Scaffold
@@ -12,7 +14,9 @@ from fedsolve.algorithms.shed import SHED
 from fedsolve.algorithms.shed_least_squares import SHEDLeastSquares
 
 __all__ = [
+    "AGD",
     "DKRR",
+    "GIANT",
     "SHED",
     "FedAvg",
     "FedNewton",

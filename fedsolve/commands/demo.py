@@ -50,6 +50,7 @@ class Plan:
 
 # Many local steps make few rounds of methods that can bear them. Those not named here get the plain plan.
 PLANS = {
+    "AGD": Plan(rounds=600),
     "Newton": Plan(rounds=20),
     "FedAvg": Plan(fields={"local": {"steps": 20}}),
     "Scaffold": Plan(rounds=300, fields={"local": {"steps": 50}}),

@@ -106,6 +106,20 @@ class LinearLoss(ABC):
         values = [self._mean_loss(client, here - eta * change) + self.penalty(w - eta * p) for eta in etas]
         return client.xp.asarray(values, dtype=client.xp.float64, device=device(client.y))
 
+    def slopes_along(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
+        """d/dη f_j(w − ηp) for each η of a grid, from the same two products. Differences of values drown in their
+        rounding near the optimum; these do not."""
+        xp, s = client.xp, client.sample_weight
+        here, change, y = self.predictor(client, w), self.design(client).matvec(p), self.targets(client)
+        client.count("gradients", client.n_samples * steps.shape[0])
+        against = -change if s is None else -change * (s if change.ndim == 1 else s[:, None])
+
+        def slope(eta: float) -> float:
+            penalty = float(xp.sum(self._add_penalty_gradient(xp.zeros_like(w), w - eta * p) * p))
+            return float(xp.sum(self.derivative(xp, here - eta * change, y) * against)) / client.weight - penalty
+
+        return xp.asarray([slope(float(step)) for step in steps], dtype=xp.float64, device=device(client.y))
+
     def _mean_loss(self, client: Client, eta: Array) -> float:
         losses, s = self.pointwise(client.xp, eta, self.targets(client)), client.sample_weight
         return float(client.xp.sum(losses) if s is None else s @ losses) / client.weight
@@ -165,6 +179,24 @@ class LinearLoss(ABC):
         if full.shape[0] == v.shape[0]:
             return symmetric_product(full, v)
         return client.xp.reshape(symmetric_product(full, client.xp.reshape(v, (-1,))), v.shape)
+
+    def row_product(self, client: Client, w: Array, v: Array) -> Array:
+        """∇²f_j(w) v from the rows, Xᵀ(D(Xv)): two products with the data, and no Hessian is formed."""
+        s, design = client.sample_weight, self.design(client)
+        client.count("products", client.n_samples)
+        r = self._curved(client, w, design.matvec(v))
+        if s is not None:
+            r = r * (s if r.ndim == 1 else s[:, None])
+        product = design.rmatvec(r)
+        product /= client.weight
+        return self._add_penalty_gradient(product, v)  # it is linear: at v it is the penalty's Hessian times v
+
+    def _curved(self, client: Client, w: Array, change: Array) -> Array:
+        """D · change: how dℓ/dη of each sample follows a change of η."""
+        if self.quadratic:
+            return change
+        c = self.curvature(client.xp, self.predictor(client, w), self.targets(client))
+        return change if c is None else change * (c if change.ndim == 1 else c[:, None])
 
     def newton_gradient(self, client: Client, w: Array) -> Array:
         """∇f_j(w) where the local Hessian is kept: H_j w + ∇f_j(0) for a quadratic, which needs no pass over the data

@@ -90,6 +90,13 @@ class Softmax(LinearLoss):
         mask = self._mask(client.y, p)
         return hessian.add_diagonal(self.l2 * xp.reshape(mask[:, None] * xp.ones_like(w), (-1,)))
 
+    def _curved(self, client: Client, w: Array, change: Array) -> Array:
+        """(diag(p) − ppᵀ) · change of each sample."""
+        xp = client.xp
+        P = _probabilities(xp, self.predictor(client, w))
+        weighted = P * change
+        return weighted - P * xp.sum(weighted, axis=1, keepdims=True)
+
     def _loose_rows(self, p: int) -> range:
         """The rows whose sum over the classes the data leaves open."""
         if not self.l2 and not self.l1:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError
+from fedsolve.learners import CG, Richardson
 from fedsolve.linalg import to_numpy
-from fedsolve.losses import Logistic, Squared
+from fedsolve.losses import Logistic, Softmax, Squared
 
 N, P = 30, 3
 EPS = np.finfo(np.float64).eps
@@ -153,6 +154,37 @@ def test_along_is_the_value_on_a_line(case):
     steps = np.array([0.0, 0.5, 1.0, 2.0])
     expected = [loss.value(client, w - eta * p) for eta in steps]
     np.testing.assert_allclose(loss.along(client, w, p, steps), expected, rtol=1e-13)
+
+
+def test_slopes_along_are_the_gradient_s_on_a_line(case):
+    loss, client, w = case
+    p, steps = np.random.default_rng(3).standard_normal(w.shape), np.array([0.0, 0.3, 1.0])
+    expected = [-(loss.gradient(client, w - eta * p) * p).sum() for eta in steps]
+    # Sums of 30 products below 10, in another order.
+    np.testing.assert_allclose(loss.slopes_along(client, w, p, steps), expected, rtol=1e-12, atol=1e-13)
+
+
+def test_a_product_from_the_rows_is_one_with_the_hessian(case):
+    loss, client, w = case
+    v = np.random.default_rng(4).standard_normal(w.shape)
+    np.testing.assert_allclose(
+        loss.row_product(client, w, v), loss.hessian(client, w).full() @ v, rtol=1e-12, atol=1e-13
+    )
+    other = Client("sparse", sp.csr_array(client.X), client.y, client.sample_weight)
+    np.testing.assert_allclose(loss.row_product(other, w, v), loss.row_product(client, w, v), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_slopes_and_products_of_the_softmax_loss(intercept):
+    X, _ = data("squared")
+    client = Client("a", X, np.arange(N) % 3.0, weights())
+    loss = Softmax(l2=0.1, intercept=intercept, classes=3)
+    w, v = np.random.default_rng(5).standard_normal((2, *loss.shape(P, ())))
+    expected = (loss.hessian(client, w).full() @ v.ravel()).reshape(v.shape)
+    np.testing.assert_allclose(loss.row_product(client, w, v), expected, rtol=1e-12, atol=1e-13)
+    slopes = loss.slopes_along(client, w, v, np.array([0.0, 0.5]))
+    expected = [-(loss.gradient(client, w - eta * v) * v).sum() for eta in (0.0, 0.5)]
+    np.testing.assert_allclose(slopes, expected, rtol=1e-12, atol=1e-13)
 
 
 def test_minimise_has_a_gradient_of_zero(case):
@@ -402,6 +434,10 @@ def test_array_api_strict_gives_the_same(case, device):
         (loss.hessian(client, w).full(), loss.hessian(other, own(w)).full()),
         (loss.minimise(client), loss.minimise(other)),
         (loss.along(client, w, p, steps), loss.along(other, own(w), own(p), own(steps))),
+        (loss.slopes_along(client, w, p, steps), loss.slopes_along(other, own(w), own(p), own(steps))),
+        (loss.row_product(client, w, p), loss.row_product(other, own(w), own(p))),
+        (CG(2).solve(loss, client, w, p), CG(2).solve(loss, other, own(w), own(p))),
+        (Richardson(2).solve(loss, client, w, p), Richardson(2).solve(loss, other, own(w), own(p))),
         (loss.gradient(client.subset(np.array([1, 2])), w), loss.gradient(other.subset(np.array([1, 2])), own(w))),
         (loss.hessian_factor(client, w).solve(w), loss.hessian_factor(other, own(w)).solve(own(w))),
     ]:

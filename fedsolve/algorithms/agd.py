@@ -1,0 +1,99 @@
+"""AGD: Nesterov's accelerated gradient descent on the pooled objective, the first-order baseline of paper 002.
+
+    w⁺ = y − ∇f(y)/L,     y⁺ = w⁺ + β (w⁺ − w)
+
+One exchange a round, a model each way. L is the mean of the clients' smoothness bounds, which bounds that of the mean.
+Where the penalty makes f strongly convex, μ = l2, β = (√L − √μ)/(√L + √μ) is constant and
+
+    f(w_t) − f* ≤ (1 − √(μ/L))^t (f(w_0) − f* + (μ/2) ‖w_0 − w*‖²)          (Nesterov 2004, theorem 2.2.3)
+
+otherwise β = k/(k + 3), begun again whenever the momentum points uphill, ∇f(y)ᵀ(w⁺ − w) > 0 (O'Donoghue and Candès
+2015). The momentum is a recurrence of one cohort: when that changes it is begun again. The server sees only sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from fedsolve.client import Client, client_step
+from fedsolve.errors import ConfigError
+from fedsolve.federation import Federation
+from fedsolve.losses import LinearLoss
+from fedsolve.models import LinearModel
+from fedsolve.typing import Array
+
+
+@dataclass(frozen=True)
+class State:
+    w: Array
+    y: Array  # where the next gradient is taken
+    done: int  # steps since the momentum began
+    cohort: tuple[str, ...]  # whose gradients it is made of
+
+
+@dataclass(frozen=True)
+class AGD:
+    """Nesterov's method with sums of gradients.
+
+    step_size  None: 1/L; a loss without a bound on its smoothness (Poisson) must be given one
+    momentum   "strong convexity" or "restart"; None: the first where l2 reaches every coordinate
+    """
+
+    loss: LinearLoss
+    step_size: float | None = None
+    momentum: Literal["strong convexity", "restart"] | None = None
+
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
+
+    def __post_init__(self) -> None:
+        if self.step_size is not None and not self.step_size > 0:
+            raise ConfigError(f"step_size is positive, got {self.step_size}")
+        if self.step_size is None and not np.isfinite(self.loss.curvature_bound):
+            raise ConfigError("this loss has no bound on its smoothness: give AGD a step_size")
+        known = ("strong convexity", "restart", None)
+        if self.momentum not in known:
+            raise ConfigError(f"momentum is 'strong convexity', 'restart' or None, got {self.momentum!r}")
+        if self.momentum == "strong convexity" and not self.loss.strong_convexity() > 0:
+            raise ConfigError("momentum by strong convexity needs l2 > 0 and no free intercept; use 'restart'")
+
+    # ── clients ──
+
+    @client_step
+    def local_gradient(self, client: Client, y: Array) -> tuple[float, Array]:
+        # The bound travels with every gradient, so that the two are always of the same clients.
+        bound = self.loss.smoothness(client) if self.step_size is None else 0.0
+        return bound, self.loss.gradient(client, y)
+
+    # ── server ──
+
+    def start(self, fed: Federation) -> State:
+        w = fed.start_point(self.loss)
+        return State(w, w, 0, ())
+
+    def round(self, fed: Federation, state: State) -> State:
+        if state.cohort != fed.cohort.clients:
+            state = State(state.w, state.w, 0, fed.cohort.clients)
+        bound, g = fed.mean(self.local_gradient, y=state.y)  # ↓ y ↑ ∇f_j(y)
+        step = self.step_size or 1.0 / bound
+        w = state.y - step * g
+        together = state.cohort == fed.cohort.clients
+        uphill = self._restarts and float((g * (w - state.w)).sum()) > 0
+        if not together or uphill:
+            return State(w, w, 0, fed.cohort.clients)
+        return State(w, w + self._beta(step, state.done) * (w - state.w), state.done + 1, state.cohort)
+
+    @property
+    def _restarts(self) -> bool:
+        return self.momentum == "restart" or not self.loss.strong_convexity() > 0
+
+    def _beta(self, step: float, done: int) -> float:
+        if self._restarts:
+            return done / (done + 3)
+        q = float(np.sqrt(min(1.0, self.loss.strong_convexity() * step)))  # √(μ/L)
+        return (1 - q) / (1 + q)
+
+    def model(self, state: State) -> LinearModel:
+        return self.loss.model(state.w)
