@@ -77,6 +77,18 @@ class Total:
     exchanges: int = 0
     counts: Counts = field(default_factory=dict)
 
+    def __add__(self, other: Total) -> Total:
+        counts = dict(self.counts)
+        add_counts(counts, other.counts)
+        return Total(
+            self.bytes_up + other.bytes_up,
+            self.bytes_down + other.bytes_down,
+            self.scalars_up + other.scalars_up,
+            self.scalars_down + other.scalars_down,
+            self.exchanges + other.exchanges,
+            counts,
+        )
+
 
 @dataclass(eq=True)
 class Ledger:

@@ -263,7 +263,7 @@ class _Loop:
         new = Ledger(self.fed.ledger.records[self.counted :])
         self.counted = len(self.fed.ledger.records)
         for purpose in ("algorithm", "measure"):
-            self.sums[purpose] = _plus(self.sums[purpose], new.total(purpose))
+            self.sums[purpose] = self.sums[purpose] + new.total(purpose)
 
     # ── measuring ──
 
@@ -388,13 +388,3 @@ def _change(new: Array | None, old: Array | None) -> float | None:
     if new is None or old is None or np.shape(new) != np.shape(old):
         return None
     return norm(new - old) / max(norm(new), 1e-300)
-
-
-def _plus(a: Total, b: Total) -> Total:
-    return Total(
-        a.bytes_up + b.bytes_up,
-        a.bytes_down + b.bytes_down,
-        a.scalars_up + b.scalars_up,
-        a.scalars_down + b.scalars_down,
-        a.exchanges + b.exchanges,
-    )

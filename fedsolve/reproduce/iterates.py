@@ -9,7 +9,7 @@ from typing import Any
 
 from fedsolve.client import Client
 from fedsolve.federation import Federation
-from fedsolve.ledger import Total
+from fedsolve.ledger import Ledger, Total
 from fedsolve.protocol import collect
 from fedsolve.rounds import Finished
 from fedsolve.transports import InProcess
@@ -47,11 +47,13 @@ def iterates(
         fed.warm_start = warm_start
         fed.join()
         outcome: Any = None
+        sent, counted = Total(), 0
         for round in count():
             fed.begin_round(round)
             outcome = algorithm.start(fed) if round == 0 else algorithm.round(fed, outcome)
             done = isinstance(outcome, Finished)
-            yield Iterate(round, outcome.state if done else outcome, fed.ledger.total())
+            sent, counted = sent + Ledger(fed.ledger.records[counted:]).total(), len(fed.ledger.records)
+            yield Iterate(round, outcome.state if done else outcome, sent)
             if done:
                 return
     finally:
