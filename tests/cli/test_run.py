@@ -15,7 +15,7 @@ from fedsolve.commands import runs
 from fedsolve.history import Row
 from fedsolve.report.folder import CHOSEN, OURS
 
-from .conftest import Command
+from .conftest import RUN_FILE, Command
 
 RunFile = Callable[..., Path]
 
@@ -265,3 +265,56 @@ def test_compare_goes_on_after_a_failure(command: Command, run_file: RunFile, tm
     assert rows["Newton / exact"]["status"] == "converged"
     assert not (tmp_path / "out/DKRR").exists()
     assert "only one class" in " ".join(command("compare", file, "--output", "b").out.split())
+
+
+SHED_OVER_LINKS = """
+[algorithm]
+name = "SHED"
+increment = "link"
+renewals = { name = "Periodic", period = 10 }
+
+[algorithm.loss]
+name = "Logistic"
+l2 = 0.01
+
+[link]
+name = "Rayleigh"
+
+[link.by_client.client-1]
+bytes_per_round = 2000
+"""
+
+
+def over_links(text: str) -> str:
+    head, rest = RUN_FILE.split("[algorithm]")
+    return head + text + "[run]" + rest.split("[run]")[1]
+
+
+def test_links_of_a_run_file(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "links.toml").write_text(over_links(SHED_OVER_LINKS))
+    outcome = command("run", "links.toml", "--output", "out", "--json")
+    assert outcome.status == 0
+    assert outcome.json["status"] == "converged"
+    sent: dict[int, int] = {}
+    with (tmp_path / "out/ledger.csv").open() as file:
+        for entry in csv.DictReader(file):
+            if entry["client"] == "client-1" and entry["direction"] == "up" and entry["purpose"] == "algorithm":
+                sent[int(entry["round"])] = sent.get(int(entry["round"]), 0) + int(entry["bytes"])
+    assert max(sent.values()) <= 2000
+    assert max(sent.values()) > 1000  # it is used, too
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('"Periodic", period = 10', '"Sometimes"', "Sometimes"),
+        ("client-1]", "client-9]", "client-9"),
+        ('"Rayleigh"', '"Rayleigh"\nbandwidth = 3', "bandwidth"),
+        ("bytes_per_round = 2000", "bytes_per_round = -1", "positive number of bytes"),
+    ],
+)
+def test_faults_in_links_are_named(command: Command, tmp_path: Path, before: str, after: str, said: str) -> None:
+    (tmp_path / "links.toml").write_text(over_links(SHED_OVER_LINKS.replace(before, after)))
+    outcome = command("run", "links.toml", "--output", "out")
+    assert outcome.status == 2
+    assert said in outcome.err
