@@ -59,19 +59,19 @@ class Eigenpairs:
 
 def eigenpairs(loss: LinearLoss, client: Client, w: Array, few: int | None = None) -> Eigenpairs:
     """Those of ∇²f_j(w): at least `few` and one more for ρ, or all of them."""
-    rows = _weighted_rows(loss, client, w)
+    rows = weighted_rows(loss, client, w)
     if rows is None:
-        return _by_eigh(loss, client, w)
+        return by_eigh(loss, client, w)
     samples, n = rows.shape
     client.count("hessians", 1)
-    if few is not None and _lanczos_pays(few + 1, samples, n):
-        return _by_lanczos(rows, loss.l2, few + 1)
+    if few is not None and lanczos_pays(few + 1, samples, n):
+        return by_lanczos(rows, loss.l2, few + 1)
     if samples < n:
-        return _by_gram(rows, loss.l2)
+        return by_gram(rows, loss.l2)
     return _all(_hessian(rows, loss.l2))
 
 
-def _weighted_rows(loss: LinearLoss, client: Client, w: Array) -> Array | None:
+def weighted_rows(loss: LinearLoss, client: Client, w: Array) -> Array | None:
     """B with ∇²f_j(w) = BᵀB + l2 I; None where there is no such B, or it would be too large to hold."""
     design = loss.design(client)
     uniform = loss.l2 == 0 or loss.strong_convexity() > 0
@@ -91,7 +91,7 @@ def _hessian(rows: Array, l2: float) -> Array:
     return rows.T @ rows + l2 * xp.eye(rows.shape[1], dtype=rows.dtype, device=device(rows))
 
 
-def _by_eigh(loss: LinearLoss, client: Client, w: Array) -> Eigenpairs:
+def by_eigh(loss: LinearLoss, client: Client, w: Array) -> Eigenpairs:
     return _all(loss.hessian(client, w).full())
 
 
@@ -100,7 +100,7 @@ def _all(full: Array) -> Eigenpairs:
     return _sorted(values, vectors, rest=None)
 
 
-def _by_gram(rows: Array, l2: float) -> Eigenpairs:
+def by_gram(rows: Array, l2: float) -> Eigenpairs:
     xp, n = namespace(rows), rows.shape[1]
     squares, left = xp.linalg.eigh(rows @ rows.T)
     # What rounding has made of the zeros: a vector from these would be noise, and its part in Ĥ no larger than that.
@@ -110,7 +110,7 @@ def _by_gram(rows: Array, l2: float) -> Eigenpairs:
     return _sorted(squares + l2, vectors, rest=l2)
 
 
-def _by_lanczos(rows: Array, l2: float, count: int) -> Eigenpairs:
+def by_lanczos(rows: Array, l2: float, count: int) -> Eigenpairs:
     n = rows.shape[1]
     product = LinearOperator((n, n), matvec=lambda v: rows.T @ (rows @ v), dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(n)  # its own, so that the same matrix gives the same bits
@@ -119,10 +119,10 @@ def _by_lanczos(rows: Array, l2: float, count: int) -> Eigenpairs:
     return Eigenpairs(pairs.values, pairs.vectors, None, l2)  # λ_n ≥ l2 is all that is known of the least
 
 
-def _lanczos_pays(count: int, samples: int, n: int) -> bool:
-    """Some 2·count + 20 products of 4·samples·n flops at the speed of memory, against the whole decomposition."""
+def lanczos_pays(count: int, samples: int, n: int) -> bool:
+    """By measurement: benchmarks/bench_eigen.py."""
     order = min(samples, n)
-    return order >= 100 and 12 * count <= order
+    return order >= 250 and 12 * count <= order
 
 
 def _sorted(values: Array, vectors: Array, rest: float | None) -> Eigenpairs:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsolve as fs
+from fedsolve.eigen import lanczos_pays
 from fedsolve.links import Link
 from fedsolve.participation import Replay
 from fedsolve.renewals import Fibonacci, Periodic
@@ -225,3 +226,28 @@ def test_a_server_restarted_between_two_renewals_goes_on_to_the_bit(
     assert np.array_equal(resumed.model.w, whole.model.w)
     # Numbers, not bytes: clients that restarted compute their eigenvectors again, and say so in the envelope.
     assert [row.scalars_up for row in resumed.history] == [row.scalars_up for row in whole.history]
+
+
+def test_a_restart_goes_on_to_the_bit_where_eigenvectors_come_from_lanczos(tmp_path: Path) -> None:
+    """n ≥ 250, and the next renewal near: only the few pairs that will be sent are computed."""
+    scales = np.linspace(1, 0.05, 260)
+
+    def clients() -> list[fs.Client]:
+        draw = np.random.default_rng(1)
+        return [
+            fs.Client(f"client-{j}", draw.standard_normal((300, 260)) * scales, draw.integers(0, 2, 300).astype(float))
+            for j in range(2)
+        ]
+
+    assert lanczos_pays(8 + 1, 300, 260)
+    algorithm, path = fs.SHED(fs.Logistic(l2=1e-3), Periodic(8)), tmp_path / "run"
+
+    def stop(row: object) -> None:
+        if row.round == 5:  # type: ignore[attr-defined]
+            raise Crash
+
+    with pytest.raises(Crash):
+        fs.run(algorithm, clients(), rounds=12, tolerance=0, checkpoint=path, on_round=stop)
+    resumed = fs.run(algorithm, clients(), rounds=12, tolerance=0, checkpoint=path, resume=True)
+    whole = fs.run(algorithm, clients(), rounds=12, tolerance=0)
+    assert np.array_equal(resumed.model.w, whole.model.w)
