@@ -3,9 +3,10 @@
 __version__ = "0.1.0"
 
 from fedsolve import data, diagnose, errors, features, transports
-from fedsolve.algorithms import DKRR, FedAvg, FedNewton, FedNewtonCG, FedProx, Newton, Scaffold
+from fedsolve.algorithms import DKRR, FedAvg, FedNewton, FedNewtonCG, FedNL, FedProx, Newton, Scaffold
 from fedsolve.calls import Gather, Mean, PerClient, Sum
 from fedsolve.client import Client, client_step
+from fedsolve.compressors import RandomKPairs, RankR, TopKPairs
 from fedsolve.features import Nystroem, Polynomial, RandomFourier
 from fedsolve.federation import Federation
 from fedsolve.history import Run
@@ -25,6 +26,7 @@ __all__ = [
     "Armijo",
     "Client",
     "FedAvg",
+    "FedNL",
     "FedNewton",
     "FedNewtonCG",
     "FedProx",
@@ -43,6 +45,8 @@ __all__ = [
     "Poisson",
     "Polynomial",
     "RandomFourier",
+    "RandomKPairs",
+    "RankR",
     "Replay",
     "Run",
     "Scaffold",
@@ -50,6 +54,7 @@ __all__ = [
     "Squared",
     "Stopping",
     "Sum",
+    "TopKPairs",
     "client_step",
     "cross_validate",
     "data",

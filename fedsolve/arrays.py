@@ -26,7 +26,7 @@ MAX_DENSE = 2**29  # entries of an array that a sparse message may stand for: 4 
 
 
 @lru_cache(maxsize=8)
-def _triangle(n: int) -> tuple[Array, Array]:
+def triangle(n: int) -> tuple[Array, Array]:
     """Flat positions of the upper triangle of an n × n matrix, and for each entry its place in the packing."""
     rows, columns = np.triu_indices(n)
     place = np.empty((n, n), dtype=np.intp)
@@ -35,7 +35,7 @@ def _triangle(n: int) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=8)
-def _diagonal(n: int) -> Array:
+def diagonal_places(n: int) -> Array:
     """Places of the diagonal in the packing: row i begins after n + (n−1) + … + (n−i+1) entries."""
     i = np.arange(n)
     return i * n - i * (i - 1) // 2
@@ -78,7 +78,7 @@ class Symmetric:
         """The whole matrix."""
         if self._full is None or (not self._exact and isinstance(self._full, np.ndarray)):
             frozen = self._full is not None and not self._full.flags.writeable
-            self._full = np.take(self.packed(), _triangle(self.n)[1])
+            self._full = np.take(self.packed(), triangle(self.n)[1])
             self._full.flags.writeable = not frozen
             self._exact = True
         return self._full
@@ -102,7 +102,7 @@ class Symmetric:
         """The upper triangle, row by row."""
         if self._packed is None:
             assert self._full is not None
-            self._packed = np.take(self._full.reshape(-1), _triangle(self.n)[0])
+            self._packed = np.take(self._full.reshape(-1), triangle(self.n)[0])
         return self._packed
 
     def map(self, function: Any, *others: Symmetric) -> Symmetric:
@@ -116,7 +116,7 @@ class Symmetric:
         """Add `diagonal` (of this matrix's own kind of array) in place, and return the matrix."""
         if self._full is None:
             assert self._packed is not None
-            self._packed[_diagonal(self.n)] += diagonal
+            self._packed[diagonal_places(self.n)] += diagonal
         elif isinstance(self._full, np.ndarray):
             np.einsum("ii->i", self._full)[...] += diagonal  # a view in any memory order
             self._packed = None

@@ -43,7 +43,15 @@ def algorithms(as_json: bool) -> int:
         for row in rows:
             table.add_row(row["name"], row["summary"], row["hyper_parameters"])
         console.print(table)
-        for kind in ("loss", "feature map", "local solver", "line search", "partition scheme", "transport"):
+        for kind in (
+            "loss",
+            "feature map",
+            "local solver",
+            "line search",
+            "compressor",
+            "partition scheme",
+            "transport",
+        ):
             console.print(f"\n[bold]{kind}[/bold]", end="")
             for name, value in registry.names(kind).items():
                 taken = registry.describe_fields(value)
