@@ -159,7 +159,7 @@ class _Scattered(_Leaf):
         if value.shape != self.total.shape:
             raise WrongType(f"replies of different shapes cannot be added: {self.total.shape} and {value.shape}")
         terms = value.values if weight is None else np.multiply(value.values, weight, dtype=np.float64)
-        self.total.reshape(-1)[value.indices] += terms
+        self.total.reshape(-1)[value.indices.astype(np.intp)] += terms
 
     def result(self, scale: float | None) -> Array:
         if scale is not None:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedsolve.arrays import LowRank, Symmetric, TopK
+from fedsolve.arrays import LowRank, Symmetric, TopK, largest
 from fedsolve.client import Client
 from fedsolve.entries import Entries
 from fedsolve.errors import ConfigError
@@ -63,8 +63,8 @@ class _Pairs(Compressor):
     def compress(self, A: Entries, client: Client) -> tuple[TopK | LowRank, Array]:
         chosen = self.choose(A.values, min(self.multiple * A.n, A.values.size), client)
         kept = np.zeros(A.values.size)
-        kept[chosen] = values = A.values[chosen]
-        return _sent(A, A.support.places[chosen], values), kept
+        kept[chosen] = values = A.values.take(chosen)
+        return _sent(A, A.support.places.take(chosen), values), kept
 
     def whole(self, A: Entries) -> TopK | LowRank:
         return _sent(A, A.support.places, A.values)
@@ -74,7 +74,7 @@ class _Pairs(Compressor):
 
 
 def _sent(A: Entries, places: Array, values: Array) -> TopK:
-    return TopK((A.n * (A.n + 1) // 2,), places.astype(np.uint32), values)
+    return TopK((A.n * (A.n + 1) // 2,), places, values)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class TopKPairs(_Pairs):
     """Top-k: the k = multiple · order entries of largest magnitude; of equals, the earlier ones."""
 
     def choose(self, values: Array, k: int, client: Client) -> Array:
-        return TopK.of(values, k).indices
+        return largest(values, k)
 
     def contraction(self, order: int) -> float:
         # Of N entries of equal size the worst choice is k on the diagonal, which count once in the norm where others

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import device
 
-from fedsolve.arrays import Symmetric, diagonal_places
+from fedsolve.arrays import Symmetric
 from fedsolve.entries import Entries, Support
 from fedsolve.linalg import namespace, scratch
 from fedsolve.typing import Array
@@ -126,7 +126,7 @@ class SparseDesign:
         self._transposed = X.T
         self._pairs: sp.csc_array | None = None
         self._paired: bool | None = None
-        self._supported: tuple[Support, sp.csr_array] | None = None
+        self._supported: tuple[Support, sp.csc_array] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -157,7 +157,7 @@ class SparseDesign:
         return Symmetric(full, exact=True)
 
     def gram_entries(self, weights: Array) -> Entries:
-        """gram(weights) where pairs of features meet, and on the diagonal."""
+        """gram(weights) where pairs of features meet in a row."""
         if self._supported is None:
             self._supported = _supported(_pair_products(self.X) if self._pairs is None else self._pairs, self.shape[1])
         support, products = self._supported
@@ -213,14 +213,14 @@ def _pair_products(X: sp.csr_array) -> sp.csc_array:
     )
 
 
-def _supported(pairs: sp.csc_array, p: int) -> tuple[Support, sp.csr_array]:
-    """The products of pairs with only the rows that have any, and those of the diagonal."""
+def _supported(pairs: sp.csc_array, p: int) -> tuple[Support, sp.csc_array]:
+    """The products of pairs with only the rows that have any."""
     present = np.zeros(pairs.shape[0], dtype=bool)
-    present[pairs.indices] = present[diagonal_places(p)] = True
+    present[pairs.indices] = True
     row = np.cumsum(present, dtype=pairs.indices.dtype) - 1
     places = np.flatnonzero(present)
     thin = sp.csc_array((pairs.data, row[pairs.indices], pairs.indptr), shape=(places.size, pairs.shape[1]))
-    return Support(p, places), thin.tocsr()
+    return Support(p, places), thin
 
 
 class WithIntercept:

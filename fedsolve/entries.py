@@ -9,47 +9,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import sqrt
 
 import numpy as np
 
 from fedsolve.arrays import Symmetric, diagonal_places, triangle
-from fedsolve.linalg import spectral_norm, to_numpy
+from fedsolve.linalg import to_numpy
+from fedsolve.norms import spectral_norm
 from fedsolve.typing import Array
 
 
 class Support:
-    """Places of the packed upper triangle of order n where a matrix may differ from zero: the diagonal, and others."""
+    """Places of the packed upper triangle of order n where a matrix may differ from zero."""
 
-    __slots__ = ("_block", "_lone", "diagonal", "n", "places")
+    __slots__ = ("_block", "diagonal", "n", "places")
 
     def __init__(self, n: int, places: Array) -> None:
-        self.n, self.places = n, places  # in increasing order
-        self.diagonal = np.searchsorted(places, diagonal_places(n))  # where in `places` the diagonal is
-        self._block: Array | None = None
-        self._lone: Array = None
+        self.n, self.places = n, places.astype(np.uint32)  # in increasing order, as they travel
+        self.diagonal = np.flatnonzero(np.isin(places, diagonal_places(n)))  # where in `places` it is
+        self._block: tuple[int, Array] | None = None
 
     @property
     def is_everywhere(self) -> bool:
         return bool(self.places.size == self.n * (self.n + 1) // 2)
 
-    def split(self) -> tuple[Array, Array]:
-        """The matrix as a block and single numbers: a feature that meets no other is a block of order one.
-
-        The block is given as positions among the values (one past the last for a zero), the numbers likewise.
-        """
+    def block(self) -> tuple[int, Array]:
+        """The rows and columns that have a place: how many, and where each place is in their own packed triangle."""
         if self._block is None:
             rows, columns = np.divmod(triangle(self.n)[0][self.places], self.n)
-            meets = np.zeros(self.n, dtype=bool)
-            off = rows != columns
-            meets[rows[off]] = meets[columns[off]] = True
-            index = np.cumsum(meets) - 1
-            inside = meets[rows]
-            i, j, position = index[rows[inside]], index[columns[inside]], np.flatnonzero(inside)
-            order = int(meets.sum())
-            block = np.full((order, order), self.places.size)
-            block[i, j] = block[j, i] = position
-            self._block, self._lone = block, self.diagonal[~meets]
-        return self._block, self._lone
+            present = np.zeros(self.n, dtype=bool)
+            present[rows] = present[columns] = True
+            order, index = int(present.sum()), np.cumsum(present) - 1
+            i, j = index[rows], index[columns]
+            self._block = order, i * order - i * (i - 1) // 2 + (j - i)
+        return self._block
 
 
 @lru_cache(maxsize=8)
@@ -76,9 +69,15 @@ class Entries:
     def n(self) -> int:
         return self.support.n
 
-    def minus(self, values: Array | None) -> Entries:
-        """Less another matrix on the same support; None for zero."""
-        return self if values is None else Entries(self.support, self.values - values)
+    def minus(self, values: Array) -> Entries:
+        """Less another matrix on the same support."""
+        return Entries(self.support, self.values - values)
+
+    def less_diagonal(self, diagonal: Array) -> Entries:
+        """Less a diagonal matrix; for one that has entries everywhere."""
+        values = self.values.copy()
+        values[self.support.diagonal] -= diagonal
+        return Entries(self.support, values)
 
     def widened(self) -> Entries:
         """The same matrix on the whole triangle."""
@@ -97,14 +96,14 @@ class Entries:
 
     def frobenius(self) -> float:
         """‖A‖_F: entries off the diagonal count twice."""
-        v = self.values
-        on = v[self.support.diagonal]
-        return float(np.sqrt(2.0 * (v @ v) - on @ on))
+        v, on = self.values, self.values.take(self.support.diagonal)
+        return sqrt(max(2.0 * float(v @ v) - float(on @ on), 0.0))
 
-    def spectral(self) -> float:
-        """‖A‖₂, from above: see `linalg.spectral_norm`."""
+    def spectral(self, slack: float = 0.0) -> float:
+        """‖A‖₂, from above: see `norms.py`."""
         if self.support.is_everywhere:
-            return spectral_norm(np.take(self.values, triangle(self.n)[1]))
-        block, lone = self.support.split()
-        largest = float(np.abs(self.values[lone]).max(initial=0.0))
-        return max(largest, spectral_norm(np.take(np.append(self.values, 0.0), block)))
+            return spectral_norm(self.values, self.n, self.frobenius(), slack)
+        order, place = self.support.block()
+        packed = np.zeros(order * (order + 1) // 2)
+        packed[place] = self.values
+        return spectral_norm(packed, order, self.frobenius(), slack)

@@ -16,7 +16,6 @@ import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
 from scipy.linalg.lapack import dpocon as pocon
-from scipy.linalg.lapack import dpotrf as potrf
 
 from fedsolve.arrays import Symmetric
 from fedsolve.typing import Array
@@ -178,83 +177,3 @@ def largest_eigenvalue(matrix: Symmetric | Array) -> float:
 def norm(array: Array) -> float:
     """The Euclidean norm of all entries."""
     return float(np.linalg.norm(array))
-
-
-# ── the norm of a symmetric matrix ──
-
-SMALL = 32  # the order up to which all eigenvalues cost little more than a few Lanczos steps
-LANCZOS = (5, 10)  # steps after which the bound is looked at
-TOLERANCE = 1e-3
-
-
-def spectral_norm(A: Array) -> float:
-    """‖A‖₂ of a symmetric NumPy matrix from above: never below it, at most `TOLERANCE` of it above.
-
-    Lanczos from the longest row gives a value below, θ, and what is left of the matrix gives one above: with Q the
-    orthonormal basis found, ‖A‖_F² = ‖QᵀAQ‖_F² + 2‖R‖_F² + ‖A_⊥‖_F² bounds the part A_⊥ that Q has not seen. Where it
-    stays too large (a flat spectrum), θ(1 + tolerance) ± A are tested by Cholesky; where that fails too, all
-    eigenvalues are computed.
-    """
-    squares = np.einsum("ij,ij->i", A, A)
-    total = float(squares.sum())
-    if total == 0.0 or not np.isfinite(total):
-        return total  # NaN where a run diverges: it is seen in the value, which is NaN then too
-    n = A.shape[0]
-    if n > SMALL:
-        with np.errstate(under="ignore"):
-            theta, above = _lanczos(A, A[squares.argmax()], total)
-        if above <= (1 + TOLERANCE) * theta:
-            return above
-        if _within(A, (1 + TOLERANCE) * theta):
-            return (1 + TOLERANCE) * theta
-    return float(np.abs(np.linalg.eigvalsh(A)).max())
-
-
-def _lanczos(A: Array, start: Array, total: float) -> tuple[float, float]:
-    """Bounds of ‖A‖₂ from below and above, by as few steps as bring them within the tolerance; total is ‖A‖_F²."""
-    Q = np.empty((LANCZOS[-1] + 1, A.shape[0]))
-    T = np.zeros((LANCZOS[-1] + 1, LANCZOS[-1] + 1))
-    np.divide(start, np.sqrt(start @ start), out=Q[0])
-    for done in range(1, LANCZOS[-1] + 1):
-        basis, u = Q[:done], A @ Q[done - 1]
-        along = basis @ u
-        u -= along @ basis
-        u -= (basis @ u) @ basis  # again: the bound needs a basis that is orthonormal to rounding
-        rest = float(np.sqrt(u @ u))
-        T[done - 1, done - 1] = along[-1]
-        ends = rest <= _EPS * np.sqrt(total)  # the space is invariant
-        if done in LANCZOS or ends:
-            theta, above = _bounds(T[:done, :done], rest, total)
-            if above <= (1 + TOLERANCE) * theta or ends:
-                break
-        T[done, done - 1] = T[done - 1, done] = rest
-        np.divide(u, rest, out=Q[done])
-    return theta, above
-
-
-def _bounds(T: Array, rest: float, total: float) -> tuple[float, float]:
-    """Of A = [[T, Rᵀ], [R, A_⊥]] with ‖R‖ = rest and ‖A‖_F² = total: the norm of T, and a bound on that of A."""
-    values, vectors = np.linalg.eigh(T)
-    sizes = np.abs(values)
-    first = int(sizes.argmax())
-    theta, residual = float(sizes[first]), rest * abs(float(vectors[-1, first]))
-    sizes[first] = 0.0
-    unseen = np.sqrt(max(total - float((T * T).sum()) - 2 * rest * rest, 0.0) + 8 * _EPS * total)
-    others = _norm_of_two_by_two(float(sizes.max()), unseen, rest)
-    return theta, _norm_of_two_by_two(theta, others, residual)
-
-
-def _norm_of_two_by_two(a: float, b: float, c: float) -> float:
-    """‖[[a, c], [c, b]]‖ for a, b, c ≥ 0: bounds a matrix whose blocks have these norms."""
-    return float(0.5 * (a + b) + np.hypot(0.5 * (a - b), c))
-
-
-def _within(A: Array, bound: float) -> bool:
-    """Whether ‖A‖₂ ≤ bound: then bound ± A are both positive definite."""
-    for sign in (1.0, -1.0):
-        shifted = sign * A
-        shifted.flat[:: A.shape[0] + 1] += bound
-        _, info = potrf(shifted, overwrite_a=True, clean=False)
-        if info != 0:
-            return False
-    return True

@@ -135,21 +135,15 @@ class LinearLoss(ABC):
             c = s if c is None else c * s
         return c
 
-    def hessian_entries(self, client: Client, w: Array) -> Entries:
-        """∇²f_j(w) on the places where it may differ from zero, kept for the last w."""
-
-        def compute(v: Array) -> Entries:
-            if self.quadratic or not self.separable:  # it is at hand, or is no weighted Gram matrix
-                return Entries.of(self.hessian(client, v))
-            client.count("hessians", 1)
-            c = self._curvature_weights(client, v)
-            assert c is not None  # only a quadratic has none
-            entries = gram_entries(self.design(client), c / client.weight)
-            if self.l2:
-                entries.values[entries.support.diagonal] += self.penalty_diagonal(entries.n)
-            return entries
-
-        return client.at((self, "entries"), w, compute)
+    def data_hessian(self, client: Client, w: Array) -> Entries:
+        """∇²f_j(w) less the l2 penalty's part, which everyone knows, on the places where it may differ from zero."""
+        if self.quadratic or not self.separable:  # it is at hand, or is no weighted Gram matrix
+            whole = Entries.of(self.hessian(client, w))
+            return whole.less_diagonal(self.penalty_diagonal(whole.n)) if self.l2 else whole
+        client.count("hessians", 1)
+        c = self._curvature_weights(client, w)
+        assert c is not None  # only a quadratic has none
+        return gram_entries(self.design(client), c / client.weight)
 
     # Methods that solve with local Hessians keep them, and use them for products and gradients too.
 
@@ -255,9 +249,9 @@ class LinearLoss(ABC):
             mask[-1] = 0.0
         return mask
 
-    def penalty_diagonal(self, p: int) -> Array:
-        """The l2 penalty's part of the Hessian, at the server."""
-        diagonal = np.full(p, self.l2)
+    def penalty_diagonal(self, order: int) -> Array:
+        """The l2 penalty's part of a Hessian of this order, at the server."""
+        diagonal = np.full(order, self.l2)
         if self.intercept == "free":
             diagonal[-1] = 0.0
         return diagonal
