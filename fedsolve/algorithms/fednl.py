@@ -7,10 +7,9 @@ Safaryan, Islamov, Qian and Richtárik 2021: Algorithm 1, and with a line search
     x ← x − [H]_μ⁻¹ ∇f(x),       [·]_μ the nearest matrix with eigenvalues ≥ μ = l2    option 1
 
 with H and H_i as they were before the corrections at x. As H_i → ∇²f_i(x*) it becomes Newton's method, for a part of
-the numbers; where p² of them are affordable `Newton` needs fewer rounds. A round is one exchange, and more when the
-search refuses the whole step; what was learned at a refused point is kept. H is the sum over all clients, absent ones
-too: each that answers moves its own part of it. The l2 penalty's part of the Hessian is known, and not learned: the
-server adds it. The server sees only sums.
+the numbers; where p² of them are affordable `Newton` needs fewer rounds. A round is one exchange, and two more when the
+search refuses the whole step. H is the sum over all clients, absent ones too: each that answers moves its own part of
+it. The l2 penalty's part of the Hessian is known, and not learned: the server adds it. The server sees only sums.
 """
 
 from __future__ import annotations
@@ -125,8 +124,9 @@ class FedNL:
         decrease, fell = float((state.gradient * step).sum()), norm(trial.gradient) <= norm(state.gradient)
         if together and self.search.accepts(state.value, trial.value, decrease, fell):
             return trial
+        fed.take_back()  # nothing is learned at a point that is refused: it may be anywhere
         eta = self.search.step(fed, state.w, step, decrease, first=1 if together else 0)
-        return self._at(fed, state.w - eta * step, trial.learned)
+        return self._at(fed, state.w - eta * step, state.learned)
 
     def _at(self, fed: Federation, w: Array, H: Symmetric) -> State:
         value, gradient, shift, S = fed.mean(self.evaluate, w=w)

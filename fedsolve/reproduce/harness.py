@@ -93,7 +93,7 @@ def experiment(name: str, **described: Any) -> Callable[[Callable[[Seeds, bool],
 
 def names() -> dict[str, Experiment]:
     """Every experiment by its name, paper by paper."""
-    from fedsolve.reproduce import diagnose, fednewton, shed  # noqa: F401  # a module per paper registers its own
+    from fedsolve.reproduce import diagnose, fednewton, fednl, shed  # noqa: F401  # a module per paper registers its own
 
     return dict(sorted(_known.items(), key=lambda item: (item[1].paper, item[0])))
 
