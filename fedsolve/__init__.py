@@ -11,6 +11,7 @@ from fedsolve.algorithms import (
     FedAvg,
     FedNewton,
     FedNewtonCG,
+    FedNL,
     FedProx,
     MontDec,
     Newton,
@@ -19,6 +20,7 @@ from fedsolve.algorithms import (
 )
 from fedsolve.calls import Gather, Mean, PerClient, Sum
 from fedsolve.client import Client, client_step
+from fedsolve.compressors import RandomKPairs, RankR, TopKPairs
 from fedsolve.features import Nystroem, Polynomial, RandomFourier
 from fedsolve.federation import Federation
 from fedsolve.history import Run
@@ -42,6 +44,7 @@ __all__ = [
     "Armijo",
     "Client",
     "FedAvg",
+    "FedNL",
     "FedNewton",
     "FedNewtonCG",
     "FedProx",
@@ -61,6 +64,8 @@ __all__ = [
     "Poisson",
     "Polynomial",
     "RandomFourier",
+    "RandomKPairs",
+    "RankR",
     "Rayleigh",
     "Replay",
     "Richardson",
@@ -71,6 +76,7 @@ __all__ = [
     "Squared",
     "Stopping",
     "Sum",
+    "TopKPairs",
     "client_step",
     "cross_validate",
     "data",

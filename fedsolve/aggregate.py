@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import daxpy
 
-from fedsolve.arrays import STRUCTURED, Symmetric
+from fedsolve.arrays import STRUCTURED, Symmetric, TopK
 from fedsolve.errors import WrongType
 from fedsolve.typing import Array, Value
 
@@ -64,6 +64,8 @@ def _sum_for(value: Value) -> Any:
         return _Numbers(kind)
     if kind is Symmetric:
         return _Symmetrics(kind)
+    if kind is TopK and value.values.dtype.kind == "f":
+        return _Scattered(kind)
     if kind in STRUCTURED:
         return _Dense(kind)
     if kind in (tuple, list, dict) or is_dataclass(value):
@@ -151,6 +153,23 @@ class _Dense(_Arrays):
 
     def add(self, value: Any, weight: float | None) -> None:
         super().add(value.dense(), weight)
+
+
+class _Scattered(_Leaf):
+    """TopK of floats: each costs the entries it has, not those of the array it stands for."""
+
+    def add(self, value: TopK, weight: float | None) -> None:
+        if self.total is None:
+            self.total = np.zeros(value.shape)
+        if value.shape != self.total.shape:
+            raise WrongType(f"replies of different shapes cannot be added: {self.total.shape} and {value.shape}")
+        terms = value.values if weight is None else np.multiply(value.values, weight, dtype=np.float64)
+        self.total.reshape(-1)[value.indices.astype(np.intp)] += terms
+
+    def result(self, scale: float | None) -> Array:
+        if scale is not None:
+            self.total *= scale
+        return self.total
 
 
 class _Symmetrics(_Leaf):

@@ -26,7 +26,7 @@ MAX_DENSE = 2**29  # entries of an array that a sparse message may stand for: 4 
 
 
 @lru_cache(maxsize=8)
-def _triangle(n: int) -> tuple[Array, Array]:
+def triangle(n: int) -> tuple[Array, Array]:
     """Flat positions of the upper triangle of an n × n matrix, and for each entry its place in the packing."""
     rows, columns = np.triu_indices(n)
     place = np.empty((n, n), dtype=np.intp)
@@ -35,7 +35,7 @@ def _triangle(n: int) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=8)
-def _diagonal(n: int) -> Array:
+def diagonal_places(n: int) -> Array:
     """Places of the diagonal in the packing: row i begins after n + (n−1) + … + (n−i+1) entries."""
     i = np.arange(n)
     return i * n - i * (i - 1) // 2
@@ -78,7 +78,7 @@ class Symmetric:
         """The whole matrix."""
         if self._full is None or (not self._exact and isinstance(self._full, np.ndarray)):
             frozen = self._full is not None and not self._full.flags.writeable
-            self._full = np.take(self.packed(), _triangle(self.n)[1])
+            self._full = np.take(self.packed(), triangle(self.n)[1])
             self._full.flags.writeable = not frozen
             self._exact = True
         return self._full
@@ -102,7 +102,7 @@ class Symmetric:
         """The upper triangle, row by row."""
         if self._packed is None:
             assert self._full is not None
-            self._packed = np.take(self._full.reshape(-1), _triangle(self.n)[0])
+            self._packed = np.take(self._full.reshape(-1), triangle(self.n)[0])
         return self._packed
 
     def map(self, function: Any, *others: Symmetric) -> Symmetric:
@@ -116,7 +116,7 @@ class Symmetric:
         """Add `diagonal` (of this matrix's own kind of array) in place, and return the matrix."""
         if self._full is None:
             assert self._packed is not None
-            self._packed[_diagonal(self.n)] += diagonal
+            self._packed[diagonal_places(self.n)] += diagonal
         elif isinstance(self._full, np.ndarray):
             np.einsum("ii->i", self._full)[...] += diagonal  # a view in any memory order
             self._packed = None
@@ -152,44 +152,63 @@ class Symmetric:
         return cls.from_packed(n, packed)
 
 
+def largest(flat: Array, k: int) -> Array:
+    """Where the k entries of largest magnitude are, in increasing order; of equals, the earlier ones.
+
+    Linear in the size, and quick. The leading bits of a float (the exponent and five more) put magnitudes into buckets.
+    Those above the bucket that has the k-th are counted, not compared; a partition is needed inside that one only.
+    """
+    k = min(k, flat.size)
+    if k <= 0:
+        return np.zeros(0, dtype=np.intp)
+    if k == flat.size:
+        return np.arange(k)
+    magnitude = np.abs(flat, dtype=np.float64)  # the most negative integer has no absolute value of its kind
+    if np.isnan(magnitude.max()):
+        magnitude[np.isnan(magnitude)] = np.inf  # counts as largest, so that k are kept
+    bucket = magnitude.view(np.int64) >> 47
+    bucket -= bucket.max() - 1023  # what is 2⁻³² of the largest or less shares a bucket
+    np.maximum(bucket, 0, out=bucket)
+    from_above = np.cumsum(np.bincount(bucket)[::-1])
+    place = int(np.searchsorted(from_above, k))
+    split = from_above.size - 1 - place
+    keep = bucket > split
+    missing = k - (int(from_above[place - 1]) if place else 0)
+    inside = np.flatnonzero(bucket == split)
+    if missing < inside.size:
+        among = magnitude[inside]
+        threshold = np.partition(among, among.size - missing)[among.size - missing]
+        chosen = among > threshold
+        ties = np.flatnonzero(among == threshold)
+        chosen[ties[: missing - int(np.count_nonzero(chosen))]] = True
+        inside = inside[chosen]
+    keep[inside] = True
+    return np.flatnonzero(keep)
+
+
 class TopK:
     """The k entries of largest magnitude of an array; the rest are zero."""
 
     __slots__ = ("indices", "shape", "values")
 
     def __init__(self, shape: tuple[int, ...], indices: Array, values: Array) -> None:
-        size = prod(shape)
-        _require(all(type(s) is int and s >= 0 for s in shape), f"TopK of shape {shape}")
-        _require(
-            indices.ndim == 1 and indices.shape == values.shape and indices.dtype.kind in "iu",
-            f"TopK needs as many indices as values, got {indices.shape} {indices.dtype} and {values.shape}",
-        )
-        _require(
-            indices.size == 0 or (int(indices.min()) >= 0 and int(indices.max()) < size),
-            f"TopK index outside an array of {size} entries",
-        )
+        size, kind = prod(shape), indices.dtype.kind
+        # What is wrong is put into words only then: this is made for every client in every round.
+        if not all([type(s) is int and s >= 0 for s in shape]):
+            raise WrongType(f"TopK of shape {shape}")
+        if indices.ndim != 1 or indices.shape != values.shape or kind not in "iu":
+            raise WrongType(
+                f"TopK needs as many indices as values, got {indices.shape} {indices.dtype} and {values.shape}"
+            )
+        if indices.size and (indices.max() >= size or (kind == "i" and indices.min() < 0)):
+            raise WrongType(f"TopK index outside an array of {size} entries")
         self.shape, self.indices, self.values = tuple(shape), indices, values
 
     @classmethod
     def of(cls, array: Array, k: int) -> TopK:
-        """Keep exactly the k largest in magnitude (all, if there are fewer); of equals, the earlier ones.
-
-        Linear in the size: partition for the k-th magnitude, then fill up with ties in order.
-        """
+        """Keep exactly the k largest in magnitude (all, if there are fewer); of equals, the earlier ones."""
         flat = np.asarray(array).reshape(-1)
-        # The most negative integer has no absolute value of its kind; NaN counts as largest, so that k are kept.
-        magnitude = np.abs(flat if flat.dtype.kind == "f" else flat.astype(np.float64))
-        magnitude[np.isnan(magnitude)] = np.inf
-        k = min(k, flat.size)
-        if k <= 0:
-            keep = np.zeros(0, dtype=np.intp)
-        elif k == flat.size:
-            keep = np.arange(k)
-        else:
-            threshold = np.partition(magnitude, flat.size - k)[flat.size - k]
-            above = np.flatnonzero(magnitude > threshold)
-            ties = np.flatnonzero(magnitude == threshold)[: k - above.size]
-            keep = np.sort(np.concatenate([above, ties]))
+        keep = largest(flat, k)
         dtype = np.uint32 if flat.size <= 2**32 else np.uint64
         return cls(np.shape(array), keep.astype(dtype), flat[keep])
 

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from array_api_compat import device
 
 from fedsolve.arrays import Symmetric
+from fedsolve.entries import Entries, Support
 from fedsolve.linalg import namespace, scratch
 from fedsolve.typing import Array
 
@@ -125,6 +126,7 @@ class SparseDesign:
         self._transposed = X.T
         self._pairs: sp.csc_array | None = None
         self._paired: bool | None = None
+        self._supported: tuple[Support, sp.csc_array] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -143,9 +145,7 @@ class SparseDesign:
     def gram(self, weights: Array | None = None) -> Symmetric:
         n, p = self.X.shape
         s = np.ones(n) if weights is None else weights
-        if self._paired is None:
-            self._paired = self._pays_to_pair()
-        if self._paired:
+        if self.paired:
             # Σ s_i x_i x_iᵀ is linear in s: one sparse product gives its upper triangle.
             if self._pairs is None:
                 self._pairs = _pair_products(self.X)
@@ -156,11 +156,25 @@ class SparseDesign:
             full += S.T @ S
         return Symmetric(full, exact=True)
 
+    def gram_entries(self, weights: Array) -> Entries:
+        """gram(weights) where pairs of features meet in a row."""
+        if self._supported is None:
+            self._supported = _supported(_pair_products(self.X) if self._pairs is None else self._pairs, self.shape[1])
+        support, products = self._supported
+        return Entries(support, products @ weights)
+
     def normal(self, weights: Array | None, r: Array) -> tuple[Symmetric, Array]:
         return self.gram(weights), self.rmatvec(r)
 
     def take(self, part: slice) -> Array:
         return self.X[part]
+
+    @property
+    def paired(self) -> bool:
+        """Whether Gram matrices are made from products of pairs."""
+        if self._paired is None:
+            self._paired = self._pays_to_pair()
+        return self._paired
 
     def _pays_to_pair(self) -> bool:
         """Whether the products of pairs are few enough: they cost about 60 flops of dense BLAS each, and 12 bytes."""
@@ -197,6 +211,16 @@ def _pair_products(X: sp.csr_array) -> sp.csc_array:
     return sp.csc_array(
         (X.data[first] * X.data[second], places.astype(index), pointers.astype(index)), shape=(order, n)
     )
+
+
+def _supported(pairs: sp.csc_array, p: int) -> tuple[Support, sp.csc_array]:
+    """The products of pairs with only the rows that have any."""
+    present = np.zeros(pairs.shape[0], dtype=bool)
+    present[pairs.indices] = True
+    row = np.cumsum(present, dtype=pairs.indices.dtype) - 1
+    places = np.flatnonzero(present)
+    thin = sp.csc_array((pairs.data, row[pairs.indices], pairs.indptr), shape=(places.size, pairs.shape[1]))
+    return Support(p, places), thin
 
 
 class WithIntercept:
@@ -275,6 +299,13 @@ def with_intercept(design: Design) -> Design:
         ones = np.ones((design.shape[0], 1))
         return SparseDesign(sp.csr_array(sp.hstack([design.X, ones], format="csr")))
     return WithIntercept(design)
+
+
+def gram_entries(design: Design, weights: Array) -> Entries:
+    """Σ_i s_i x_i x_iᵀ on the places where it may differ from zero."""
+    if isinstance(design, SparseDesign) and design.paired:
+        return design.gram_entries(weights)
+    return Entries.of(design.gram(weights))
 
 
 def as_design(X: Array) -> Design:

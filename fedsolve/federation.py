@@ -95,6 +95,7 @@ class Federation:
         self._purpose: Purpose = "algorithm"
         self._attempt, self._number = 1, 0
         self._used = dict.fromkeys(self.clients, 0)
+        self._used_before = dict(self._used)  # the last exchange
         self._keep = dict(self._used)
         self._durable = False
         self._present: tuple[str, ...] = self.clients
@@ -125,6 +126,11 @@ class Federation:
         results = self._run((*calls, *extra), purposes)
         receive(results[len(calls) :])
         return results[: len(calls)]
+
+    def take_back(self) -> None:
+        """Let the clients forget what they remember from the last exchange, as if their replies had been lost: for a
+        point that was tried and refused. Whoever is away goes back too, when next asked. The accounts stay."""
+        self._used = dict(self._used_before)
 
     @property
     def server(self) -> Client:
@@ -284,6 +290,7 @@ class Federation:
             receipts.note(name, reply)
         self._check_answered(receipts.names, requests, setup)
         self._record(names, purposes, requests, receipts, exchange)
+        self._used_before = dict(self._used)
         self._used.update(dict.fromkeys(receipts.names, self._number))
         if setup:
             self._setups += 1

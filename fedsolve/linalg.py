@@ -192,6 +192,20 @@ def symmetric_product(full: Array, v: Array) -> Array:
     return np.ascontiguousarray(dgemm(1.0, full.T, v))
 
 
+def floored(matrix: Symmetric, least: float) -> Factor:
+    """The nearest symmetric NumPy matrix whose eigenvalues are at least `least` > 0, ready to solve with."""
+    full = matrix.full()
+    if not np.isfinite(full.sum()):  # as in `factor`
+        return Factor(lambda b: np.full(b.shape, np.nan), full.shape[0], False)
+    values, vectors = np.linalg.eigh(full, UPLO="U")
+    values = np.maximum(values, least)
+
+    def solve(b: Array) -> Array:
+        return vectors @ ((vectors.T @ b) / (values if b.ndim == 1 else values[:, None]))
+
+    return Factor(solve, full.shape[0], True)
+
+
 def largest_eigenvalue(matrix: Symmetric | Array) -> float:
     """λ_max of a symmetric matrix."""
     full = matrix.full() if isinstance(matrix, Symmetric) else matrix

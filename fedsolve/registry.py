@@ -4,7 +4,7 @@
     build("algorithm", {"name": "FedAvg", "loss": {"name": "Logistic", "l2": 0.01}, "local": {"steps": 5}})
 
 The names come from the rooms themselves: an algorithm exported by `fedsolve.algorithms` is known here, and so
-are losses, feature maps, local solvers, line searches, partition schemes and transports. Case, hyphens and
+are losses, feature maps, local solvers, line searches, compressors, partition schemes and transports. Case, hyphens and
 underscores do not matter: `by_group` is `ByGroup`. Hyper-parameters are checked against the annotations of the class.
 """
 
@@ -19,7 +19,18 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from fedsolve import algorithms, data, features, learners, links, losses, renewals, searches, transports
+from fedsolve import (
+    algorithms,
+    compressors,
+    data,
+    features,
+    learners,
+    links,
+    losses,
+    renewals,
+    searches,
+    transports,
+)
 from fedsolve.errors import ConfigError, InputError, UnknownName
 
 ROOMS: dict[str, Any] = {
@@ -30,6 +41,7 @@ ROOMS: dict[str, Any] = {
     "line search": searches,
     "renewal rule": renewals,
     "link": links,
+    "compressor": compressors,
     "partition scheme": data,
     "transport": transports,
 }

@@ -5,6 +5,7 @@ from fedsolve.algorithms.dkrr import DKRR
 from fedsolve.algorithms.fedavg import FedAvg
 from fedsolve.algorithms.fednewton import FedNewton
 from fedsolve.algorithms.fednewton_cg import FedNewtonCG
+from fedsolve.algorithms.fednl import FedNL
 from fedsolve.algorithms.fedprox import FedProx
 from fedsolve.algorithms.giant import GIANT
 from fedsolve.algorithms.mont_dec import MontDec
@@ -19,6 +20,7 @@ __all__ = [
     "GIANT",
     "SHED",
     "FedAvg",
+    "FedNL",
     "FedNewton",
     "FedNewtonCG",
     "FedProx",

@@ -23,7 +23,8 @@ from array_api_compat import device
 
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client
-from fedsolve.design import Design, with_intercept
+from fedsolve.design import Design, gram_entries, with_intercept
+from fedsolve.entries import Entries
 from fedsolve.errors import ConfigError
 from fedsolve.features.base import FeatureMap
 from fedsolve.features.mapped import FeatureDesign
@@ -143,14 +144,29 @@ class LinearLoss(ABC):
 
     def _hessian(self, client: Client, w: Array) -> Symmetric:
         client.count("hessians", 1)
-        c, s = self.curvature(client.xp, self.predictor(client, w), self.targets(client)), client.sample_weight
-        if s is not None:
-            c = s if c is None else c * s
+        c = self._curvature_weights(client, w)
         if c is None:
             gram = self.design(client).gram().map(lambda array: array / client.weight)
         else:
             gram = self.design(client).gram(c / client.weight)  # scaling n weights is cheaper than p² entries
         return gram.add_diagonal(self.l2 * self._mask(client.y, gram.n)) if self.l2 else gram
+
+    def _curvature_weights(self, client: Client, w: Array) -> Array | None:
+        """s_i ℓ''(η_i) of each sample; None for 1."""
+        c, s = self.curvature(client.xp, self.predictor(client, w), self.targets(client)), client.sample_weight
+        if s is not None:
+            c = s if c is None else c * s
+        return c
+
+    def data_hessian(self, client: Client, w: Array) -> Entries:
+        """∇²f_j(w) less the l2 penalty's part, which everyone knows, on the places where it may differ from zero."""
+        if self.quadratic or not self.separable:  # it is at hand, or is no weighted Gram matrix
+            whole = Entries.of(self.hessian(client, w))
+            return whole.less_diagonal(self.penalty_diagonal(whole.n)) if self.l2 else whole
+        client.count("hessians", 1)
+        c = self._curvature_weights(client, w)
+        assert c is not None  # only a quadratic has none
+        return gram_entries(self.design(client), c / client.weight)
 
     # Methods that solve with local Hessians keep them, and use them for products and gradients too.
 
@@ -274,9 +290,9 @@ class LinearLoss(ABC):
             mask[-1] = 0.0
         return mask
 
-    def penalty_diagonal(self, p: int) -> Array:
-        """The l2 penalty's part of the Hessian, at the server."""
-        diagonal = np.full(p, self.l2)
+    def penalty_diagonal(self, order: int) -> Array:
+        """The l2 penalty's part of a Hessian of this order, at the server."""
+        diagonal = np.full(order, self.l2)
         if self.intercept == "free":
             diagonal[-1] = 0.0
         return diagonal

@@ -116,6 +116,9 @@ class Softmax(LinearLoss):
             g[rows.start :, :] += namespace(w).sum(w[rows.start :, :], axis=1, keepdims=True) / k
         return g
 
+    def penalty_diagonal(self, order: int) -> Array:
+        return np.repeat(super().penalty_diagonal(order // self.classes), self.classes)
+
     def smoothness(self, client: Client) -> float:
         gram = self.design(client).gram(client.sample_weight)
         loose = 1.0 if self._loose_rows(gram.n) else 0.0  # the eigenvalue of (1/k) 1 1ᵀ

@@ -100,6 +100,7 @@ def names() -> dict[str, Experiment]:
         fednewton_fig4,
         fednewton_fig5,
         fednewton_table3,
+        fednl,
         shed,
     )
 

@@ -60,7 +60,9 @@ def test_a_large_penalty_leaves_the_intercept_alone() -> None:
     assert run.model.w[-1] == pytest.approx(Y.mean(), rel=1e-12)
 
 
-@pytest.mark.parametrize("algorithm", [fs.FedAvg, fs.Scaffold, fs.DKRR, fs.FedProx, fs.FedNewton, fs.FedNewtonCG])
+@pytest.mark.parametrize(
+    "algorithm", [fs.FedAvg, fs.Scaffold, fs.DKRR, fs.FedProx, fs.FedNewton, fs.FedNewtonCG, fs.FedNL]
+)
 def test_algorithms_without_a_proximal_step_refuse_it(algorithm: type) -> None:
     with pytest.raises(fs.errors.ConfigError, match="no step for an l1 penalty; use Newton"):
         fs.run(algorithm(fs.Squared(l1=0.1, l2=0.1)), [fs.Client("a", X, Y)])

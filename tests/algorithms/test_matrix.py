@@ -20,6 +20,9 @@ EXACT: dict[str, tuple[Callable[[Problem], Any], int]] = {
     "GIANT": (lambda problem: fs.GIANT(problem.loss), 200),
     # (1 − √(μ/L))^t with μ = 1e-2 and L = 10: to 1e-26 in 1860 rounds.
     "AGD": (lambda problem: fs.AGD(problem.loss, 0.1 if isinstance(problem.loss, fs.Poisson) else None), 1900),
+    # With the default k = 8d these small problems would have the whole triangle sent. With k = d once through it takes
+    # (d + 1)/2 rounds, 10 for softmax, and Newton's method up to 10 of its own: 40 is twice both.
+    "FedNL": (lambda problem: fs.FedNL(problem.loss, fs.TopKPairs(1)), 40),
     "Scaffold": (lambda problem: fs.Scaffold(problem.loss, fs.GradientSteps(steps=5, step_size=_step(problem))), 2000),
     "SHED": (lambda problem: fs.SHED(problem.loss), 300),
 }
@@ -59,7 +62,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
-@pytest.mark.parametrize("name", ["Newton", "FedNewtonCG", "GIANT"])
+@pytest.mark.parametrize("name", ["Newton", "FedNewtonCG", "FedNL", "GIANT"])
 def test_exact_across_processes(name: str, problem: Problem) -> None:
     make, rounds = EXACT[name]
     road = Processes(problem.clients(), workers=2, threads=1)
@@ -69,7 +72,7 @@ def test_exact_across_processes(name: str, problem: Problem) -> None:
     assert np.array_equal(here.model.w, there.model.w)
 
 
-@pytest.mark.parametrize("name", ["Newton", "FedNewtonCG"])
+@pytest.mark.parametrize("name", ["Newton", "FedNewtonCG", "FedNL"])
 @pytest.mark.parametrize("p", [70, 80, 100])
 def test_transports_agree_where_sums_go_over_to_blas(name: str, p: int) -> None:
     """A Hessian of 64 to 90 features has more entries than the limit when held whole, and fewer when packed."""

@@ -37,6 +37,7 @@ def test_demo(command: Command, tmp_path: Path) -> None:
     assert rows["Newton"]["distance_to_pooled"] <= 1e-8
     assert rows["Scaffold"]["distance_to_pooled"] <= 1e-6
     assert rows["FedNewtonCG"]["distance_to_pooled"] <= 1e-8
+    assert rows["FedNL"]["distance_to_pooled"] <= 1e-8
     assert rows["FedNewton"]["status"] == "diverged"  # a result, not a fault
     assert rows["FedAvg"]["distance_to_pooled"] > 1e-3  # local steps on unlike clients: beside the solution
     assert rows["DKRR"]["distance_to_pooled"] > 1e-3  # so is the average of local fits

@@ -58,3 +58,19 @@ def test_newton_rounds() -> None:
     outcome = perform(find("newton-rounds"))
     assert outcome.result.status == "ok"
     assert _medians(outcome, 3)[:2] == [8.0, 7.0]
+
+
+@needs_data
+def test_fednl_rounds_quick() -> None:
+    """The counts by plain NumPy code, dense and with all eigenvalues, on the same problem."""
+    outcome = perform(find("fednl-rounds"), quick=True)
+    assert outcome.result.status == "ok"
+    assert _medians(outcome, 3) == [37.0, 19.0, 60.0]
+
+
+@needs_data
+@pytest.mark.slow
+def test_fednl_rounds() -> None:
+    outcome = perform(find("fednl-rounds"))
+    assert outcome.result.status == "ok"
+    assert _medians(outcome, 3) == [37.0, 19.0, 60.0, 23.0, 20.0]
