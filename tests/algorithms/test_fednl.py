@@ -354,6 +354,20 @@ def test_h_stays_the_sum_of_all_h_i_whoever_answers(compressor: object, initial:
     assert len(seen) > 3
 
 
+@pytest.mark.parametrize("compressor", [fs.TopKPairs(1), fs.RandomKPairs(1), fs.RankR(1)], ids=repr)
+def test_a_client_that_missed_the_start_sends_all_of_its_hessian_when_it_comes(compressor: object) -> None:
+    late, clients = {(0, 0): ("c0", "c1", "c2")}, as_clients(data())
+    algorithm = fs.FedNL(fs.Logistic(l2=L2), compressor)
+    run = fs.run(algorithm, clients, rounds=1, tolerance=0, participation=fs.Replay(cohorts=late))
+    first = next(record for record in run.ledger.records if record.round == 1)
+    *others, comes = first.scalars_up[1].tolist()
+    whole = 7 * 7 + 7 if isinstance(compressor, fs.RankR) else 2 * 28
+    assert comes == 1 + 7 + 1 + whole
+    assert max(others) < comes
+    zero = fs.run(replace(algorithm, initial="zero"), clients, rounds=1, participation=fs.Replay(cohorts=late))
+    assert len(set(next(r for r in zero.ledger.records if r.round == 1).scalars_up[1].tolist())) == 1
+
+
 def test_after_losses_it_converges_to_the_pooled_solution() -> None:
     """Ten rounds in which replies are lost, the first exchange among them; then all answer."""
     problem = PROBLEMS["logistic, free intercept | unbalanced"]
