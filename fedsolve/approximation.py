@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from fedsolve.federation import Federation
-from fedsolve.linalg import cholesky, cholesky_solve, factor
+from fedsolve.linalg import cholesky_solve, factor
 from fedsolve.sharing import Sharing, Spectrum
 from fedsolve.typing import Array
 
@@ -34,18 +34,18 @@ class Approximation:
         self, spectra: Sequence[Spectrum], weights: Sequence[float], shift: Literal["largest", "middle"]
     ) -> None:
         p = np.asarray(weights) / sum(weights)
-        self.least = float(p @ [one.least for one in spectra])  # λ̄_n
         following, least = (np.array([getattr(one, name) for one in spectra]) for name in ("following", "least"))
+        self.least = max(0.0, float(p @ least))  # λ̄_n
         rho = following if shift == "largest" else 0.5 * (following + least)
         self.rho = float(p @ rho)  # ρ̄
-        self.vectors = np.hstack([one.vectors for one in spectra])
+        self.vectors = np.hstack([one.vectors for one in spectra]).astype(np.float64, copy=False)
         self.weights = np.concatenate([p_i * (one.values - r) for p_i, one, r in zip(p, spectra, rho, strict=True)])
         self.order = int(self.vectors.shape[0])
 
     @property
     def contraction(self) -> float:
         """c_t = 1 − λ̄_n/ρ̄_t of Theorem 3, the factor by which the error falls at least."""
-        return 1.0 - self.least / self.rho if self.rho > 0 else 0.0
+        return max(0.0, 1.0 - self.least / self.rho) if self.rho > 0 else 0.0
 
     def dense(self) -> Array:
         return (self.vectors * self.weights) @ self.vectors.T + self.rho * np.eye(self.order)
@@ -77,8 +77,7 @@ class Solver:
     def _factorised(self, b: Array) -> Array:
         dense = self.approximation.dense()
         fresh = factor(dense)
-        lower = cholesky(dense) if fresh.definite else None
-        self.stale = np.zeros((0, 0)) if lower is None else lower
+        self.stale = np.zeros((0, 0)) if fresh.lower is None else fresh.lower
         return fresh.solve(b)
 
     def _conjugate_gradients(self, b: Array) -> Array | None:

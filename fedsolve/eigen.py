@@ -8,13 +8,14 @@ eigh         otherwise
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import device
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from fedsolve.client import Client
 from fedsolve.linalg import namespace, to_numpy
@@ -22,6 +23,8 @@ from fedsolve.losses import LinearLoss
 from fedsolve.typing import Array
 
 _EPS = float(np.finfo(np.float64).eps)
+# Where eigenvalues are tied, ARPACK draws new vectors. Only SciPy that lets it draw from a seed gives the same bits.
+SEEDED = "rng" in inspect.signature(eigsh).parameters
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,10 @@ def eigenpairs(loss: LinearLoss, client: Client, w: Array, few: int | None = Non
         return by_eigh(loss, client, w)
     samples, n = rows.shape
     client.count("hessians", 1)
-    if few is not None and lanczos_pays(few + 1, samples, n):
-        return by_lanczos(rows, loss.l2, few + 1)
+    if few is not None and SEEDED and isinstance(rows, np.ndarray) and lanczos_pays(few + 1, samples, n):
+        found = by_lanczos(rows, loss.l2, few + 1)
+        if found is not None:
+            return found
     if samples < n:
         return by_gram(rows, loss.l2)
     return _all(_hessian(rows, loss.l2))
@@ -104,17 +109,21 @@ def by_gram(rows: Array, l2: float) -> Eigenpairs:
     xp, n = namespace(rows), rows.shape[1]
     squares, left = xp.linalg.eigh(rows @ rows.T)
     # What rounding has made of the zeros: a vector from these would be noise, and its part in Ĥ no larger than that.
-    kept = squares > n * _EPS * max(float(squares[-1]), 0.0)
-    squares, left = squares[kept], left[:, kept]
+    noise = int(xp.sum(xp.astype(squares <= n * _EPS * max(float(squares[-1]), 0.0), xp.int64)))
+    squares, left = squares[noise:], left[:, noise:]  # they rise
     vectors = (rows.T @ left) / xp.sqrt(squares)
     return _sorted(squares + l2, vectors, rest=l2)
 
 
-def by_lanczos(rows: Array, l2: float, count: int) -> Eigenpairs:
+def by_lanczos(rows: Array, l2: float, count: int) -> Eigenpairs | None:
+    """A few, by products with the rows alone; None where that does not succeed (as with rows of zeros)."""
     n = rows.shape[1]
     product = LinearOperator((n, n), matvec=lambda v: rows.T @ (rows @ v), dtype=np.float64)
-    start = np.random.default_rng(0).standard_normal(n)  # its own, so that the same matrix gives the same bits
-    values, vectors = eigsh(product, k=count, which="LA", v0=start, tol=0.0)
+    chance = np.random.default_rng(0)  # its own, so that the same matrix gives the same bits
+    try:
+        values, vectors = eigsh(product, k=count, which="LA", v0=chance.standard_normal(n), tol=0.0, rng=chance)
+    except ArpackError:
+        return None
     pairs = _sorted(values + l2, vectors, rest=None)
     return Eigenpairs(pairs.values, pairs.vectors, None, l2)  # λ_n ≥ l2 is all that is known of the least
 

@@ -32,7 +32,9 @@ class Row:
     measure_bytes_down: int = 0
     cohort: int = 0
     share: float = 1.0
-    contraction: float | None = None  # by what theory says the error fell at most in this round, where it says so
+    # SHED: 1 − λ̄_n/ρ̄_t. For least squares the error falls at least by it in this round (Theorem 3 of paper 002); for
+    # other losses it is where the factor of Theorem 9 tends to.
+    contraction: float | None = None
 
 
 @dataclass(frozen=True, repr=False)

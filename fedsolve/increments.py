@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from array_api_compat import device
 
 from fedsolve.arrays import LowRank
 from fedsolve.client import Client
@@ -61,9 +62,11 @@ def next_increment(
 def _spectrum(loss: LinearLoss, client: Client, needed: int) -> Eigenpairs:
     """The eigenpairs at the last renewal; all of them where more are needed than were thought to be."""
     at, horizon = client.memory["renewed at"], client.memory["horizon"]
-    if horizon is not None and needed <= horizon:
-        return client.at((loss, "eigenpairs", horizon), at, lambda w: eigenpairs(loss, client, w, horizon))
-    return client.at((loss, "eigenpairs"), at, lambda w: eigenpairs(loss, client, w))
+    few = horizon if horizon is not None and needed <= horizon else None
+    # Kept for the last point and the last number asked for, and for no other.
+    number = client.xp.asarray([-1.0 if few is None else float(few)], dtype=at.dtype, device=device(client.y))
+    key = client.xp.concat([client.xp.reshape(at, (-1,)), number])
+    return client.at((loss, "eigenpairs"), key, lambda _: eigenpairs(loss, client, at, few))
 
 
 def _increment(found: Eigenpairs, renewal: int, first: int, count: int, precision: Precision) -> Increment:

@@ -69,6 +69,7 @@ class Factor:
     inverse: Callable[[Array], Array]
     order: int
     definite: bool
+    lower: Array | None = None  # the Cholesky factor of a NumPy matrix, for whoever wants to keep it
 
     def solve(self, b: Array) -> Array:
         """The solution for a vector or for columns; a matrix with as many entries as rows here counts as one vector."""
@@ -102,7 +103,7 @@ def _factor_numpy(full: Array, least: float) -> Factor:
     # A Cholesky that succeeds on a numerically singular matrix divides by rounding errors.
     if lower is None or not (_bounded(diagonal, least) or _well_posed(lower, diagonal)):
         return _spectral_factor(np, full)
-    return Factor(lambda b: cholesky_solve(lower, b), full.shape[0], True)
+    return Factor(lambda b: cholesky_solve(lower, b), full.shape[0], True, lower)
 
 
 def cholesky(full: Array) -> Array | None:

@@ -19,7 +19,9 @@ class Link:
     bytes_per_round    of all that the algorithm sends, headers included; the runtime holds it on encoded sizes
     vectors_per_round  of the vectors beside the gradient (SHED's eigenvectors); 0 leaves the gradient alone
 
-    What a run asks only to measure is kept apart, here as in the ledger. A link whose capacity changes overrides
+    What a run asks only to measure is kept apart, here as in the ledger, and what is sent again because it was lost is
+    not counted again. A reply that does not fit ends the run with `LinkExceeded`; for clients that are unreachable at
+    times there is `Participation`. A link whose capacity changes overrides
     `allowance` or `vectors`; what it leaves to chance it draws from `client.rng`, once a round.
     """
 

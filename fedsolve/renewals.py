@@ -48,8 +48,8 @@ class Periodic(Renewals):
     period: int = 25
 
     def __post_init__(self) -> None:
-        if self.period < 1:
-            raise ConfigError(f"a period is at least one iteration, got {self.period}")
+        if type(self.period) is not int or self.period < 1:
+            raise ConfigError(f"a period is a whole number of iterations, at least 1; got {self.period!r}")
 
     def next_after(self, t: int, n: int) -> int | None:
         return 1 if t < 1 else self.period * (t // self.period + 1)

@@ -21,7 +21,7 @@ class Algorithm(Protocol):
     """A frozen dataclass with client steps and these. Optional beside them:
 
     needs            what it needs of its loss ("gradient", "hessian", "minimise", "strong convexity", "quadratic")
-    contraction(state)  a factor that bounds how the error fell in the step that led to this state
+    contraction(state)  a factor by which theory says the error fell, or tends to fall, in the step that led here
     measured(state)  a `Measurement` the state already knows, so that the run need not ask
     """
 

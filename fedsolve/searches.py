@@ -11,6 +11,7 @@ from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
 from fedsolve.losses import LinearLoss
 from fedsolve.typing import Array
+from fedsolve.wire import PREAMBLE_SIZE
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -70,8 +71,9 @@ class Armijo:
         return np.array([0.0, *(self.beta**k for k in range(self.halvings + 1))])
 
     def reply_room(self) -> int:
-        """Bytes that suffice for a client's answer to a search."""
-        return 8 * (self.halvings + 2) + 512
+        """Bytes that suffice for a client's answer to a search: its values, 40 bytes around them, the message's
+        preamble, and an envelope with one count."""
+        return 8 * (self.halvings + 2) + 40 + PREAMBLE_SIZE + 64
 
     def step(
         self, fed: Federation, w: Array, p: Array, decrease: float, first: int = 0, extra: Array | None = None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from fedsolve.calls import Gather, PerClient
-from fedsolve.errors import ConfigError, WrongType
+from fedsolve.errors import ConfigError, UnknownName, WrongType
 from fedsolve.federation import Federation
-from fedsolve.increments import Increment
+from fedsolve.increments import Increment, Precision
 from fedsolve.renewals import Renewals
 from fedsolve.typing import Array
 
@@ -19,10 +19,26 @@ from fedsolve.typing import Array
 HowMany: TypeAlias = int | dict[str, int] | Literal["link"]
 
 
-def check_increment(increment: HowMany) -> None:
+def check_options(increment: HowMany, precision: str, renewals: Any = None) -> None:
+    """Refuse what these options cannot be."""
     counts = tuple(increment.values()) if isinstance(increment, dict) else (increment,)
-    if not all(one == "link" or (isinstance(one, int) and one >= 0) for one in counts):
-        raise ConfigError(f"increment is a number of vectors, a number by client, or 'link'; got {increment!r}")
+    if increment != "link" and not all(type(one) is int and one >= 0 for one in counts):
+        raise ConfigError(f"increment is a number of vectors, numbers by client, or 'link'; got {increment!r}")
+    if precision not in get_args(Precision):
+        raise ConfigError(f"precision is one of {', '.join(map(repr, get_args(Precision)))}; got {precision!r}")
+    if renewals is not None and not isinstance(renewals, Renewals):
+        raise ConfigError(f"renewals is a rule such as Fibonacci() or Periodic(25); got {renewals!r}")
+
+
+def check_clients(increment: HowMany, clients: tuple[str, ...]) -> None:
+    """Refuse increments for clients that there are not, or for some only."""
+    if not isinstance(increment, dict):
+        return
+    for name in increment:
+        if name not in clients:
+            raise UnknownName("client in increment", name, clients)
+    if missing := [name for name in clients if name not in increment]:
+        raise ConfigError(f"increment says nothing of {', '.join(missing)}; 0 is for a client that sends no vectors")
 
 
 @dataclass(frozen=True)
@@ -30,7 +46,7 @@ class Spectrum:
     """What the server knows of one client's Hessian: q eigenpairs, and what bounds the others."""
 
     renewal: int
-    vectors: Array
+    vectors: Array  # as precise as they came
     values: Array
     following: float
     least: float
@@ -38,7 +54,9 @@ class Spectrum:
     @staticmethod
     def grown(before: Spectrum | None, client: str, increment: Increment) -> Spectrum:
         """With an increment that follows on; the first one of a renewal begins anew."""
-        vectors, values = increment.pairs.vectors.astype(np.float64), increment.pairs.values
+        vectors, values = increment.pairs.vectors, increment.pairs.values
+        if increment.first == 0 and before is not None and before.renewal == increment.renewal and before.values.size:
+            raise WrongType(f"client {client!r} sent its first eigenpairs of renewal {increment.renewal} twice")
         if increment.first:
             if before is None or before.renewal != increment.renewal or before.values.size != increment.first:
                 known = "nothing" if before is None else f"{before.values.size} of renewal {before.renewal}"
@@ -105,5 +123,5 @@ class Sharing:
 
 def _count(increment: HowMany, client: str) -> int | None:
     if isinstance(increment, dict):
-        return increment.get(client, 0)
+        return increment[client]
     return None if increment == "link" else increment

@@ -77,7 +77,7 @@ class AGD:
         if state.cohort != fed.cohort.clients:
             state = State(state.w, state.w, 0, fed.cohort.clients)
         bound, g = fed.mean(self.local_gradient, y=state.y)  # ↓ y ↑ ∇f_j(y)
-        step = self.step_size or 1.0 / bound
+        step = self.step_size or (1.0 / bound if bound > 0 else 0.0)  # no curvature anywhere: features of zeros
         w = state.y - step * g
         together = state.cohort == fed.cohort.clients
         uphill = self._restarts and float((g * (w - state.w)).sum()) > 0

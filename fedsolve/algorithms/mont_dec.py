@@ -21,7 +21,7 @@ from fedsolve.losses import LinearLoss
 from fedsolve.models import LinearModel
 from fedsolve.renewals import Always
 from fedsolve.searches import Armijo
-from fedsolve.sharing import HowMany, Sharing, check_increment
+from fedsolve.sharing import HowMany, Sharing, check_clients, check_options
 from fedsolve.typing import Array
 
 
@@ -43,7 +43,7 @@ class MontDec:
     needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian"})
 
     def __post_init__(self) -> None:
-        check_increment(self.increment)
+        check_options(self.increment, self.precision)
         object.__setattr__(self, "search", self.search.of(self.loss))
 
     # ── clients ──
@@ -62,6 +62,7 @@ class MontDec:
     # ── server ──
 
     def start(self, fed: Federation) -> State:
+        check_clients(self.increment, fed.clients)
         return State(fed.start_point(self.loss), Sharing())
 
     def round(self, fed: Federation, state: State) -> State:

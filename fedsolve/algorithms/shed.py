@@ -23,6 +23,7 @@ from fedsolve import quasi_newton
 from fedsolve.approximation import Solver, approximate
 from fedsolve.calls import Mean
 from fedsolve.client import Client, client_step
+from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
 from fedsolve.increments import Increment, Precision, next_increment
 from fedsolve.linalg import norm
@@ -32,7 +33,7 @@ from fedsolve.models import LinearModel
 from fedsolve.quasi_newton import Pair
 from fedsolve.renewals import Fibonacci, Once, Renewals
 from fedsolve.searches import Armijo
-from fedsolve.sharing import HowMany, Sharing, check_increment
+from fedsolve.sharing import HowMany, Sharing, check_clients, check_options
 from fedsolve.typing import Array
 
 
@@ -47,7 +48,7 @@ class State:
     pairs: tuple[Pair, ...] = ()  # of L-BFGS
     stale: Array = field(default_factory=lambda: np.zeros((0, 0)))  # the factor of an earlier Ĥ
     stuck: bool = False  # no step was short enough
-    contraction: float = 1.0  # 1 − λ̄_n/ρ̄_t of the last step, to which c_{1,t} of (32) tends
+    contraction: float | None = None  # 1 − λ̄_n/ρ̄_t, to which c_{1,t} of (32) tends; None if no step led here
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,12 @@ class SHED:
     needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian"})
 
     def __post_init__(self) -> None:
-        check_increment(self.increment)
+        check_options(self.increment, self.precision, self.renewals)
+        if not (type(self.lbfgs) is int and self.lbfgs >= 0 and self.solve in ("cg", "factor")):
+            raise ConfigError(
+                f"lbfgs is a number of pairs, solve is 'cg' or 'factor'; got {self.lbfgs}, {self.solve!r}"
+            )
         object.__setattr__(self, "search", self.search.of(self.loss))
-        if self.loss.quadratic:  # its Hessian is the same everywhere: Algorithm 1's set of renewals
-            object.__setattr__(self, "renewals", Once())
 
     # ── clients ──
 
@@ -87,6 +90,7 @@ class SHED:
     # ── server ──
 
     def start(self, fed: Federation) -> State:
+        check_clients(self.increment, fed.clients)
         w = fed.start_point(self.loss)
         unseen = State(w, w, np.inf, 0.0 * w, (), Sharing())
         return self._visit(fed, unseen, w) if self.pipelined else unseen
@@ -100,22 +104,20 @@ class SHED:
         trial = self._visit(fed, state, state.w - step)
         fell = norm(trial.gradient) <= norm(state.gradient)
         if trial.cohort == state.cohort and self.search.accepts(state.value, trial.value, decrease, fell):
-            return trial
+            return replace(trial, contraction=state.contraction)
         return self._shortened(fed, state, trial, step, decrease)
 
     def _visit(self, fed: Federation, state: State, w: Array) -> State:
         """Lines 3–14 at w: value, gradient, and the eigenpairs of the iteration that begins there."""
         n = w.shape[0] if self.loss.separable else w.size
-        sharing, ask = state.sharing.asked(
-            fed, self.local_eigenpairs, w, self.renewals, self.increment, n, renews=state.stuck
-        )
+        rule = Once() if self.loss.quadratic else self.renewals  # a Hessian that is the same everywhere needs no other
+        sharing, ask = state.sharing.asked(fed, self.local_eigenpairs, w, rule, self.increment, n, renews=state.stuck)
         (value, g), increments = fed.exchange(Mean(self.local_gradient, w=w), ask)
         cohort = fed.cohort.clients
         pairs: tuple[Pair, ...] = ()
         if cohort == state.cohort:  # else the two gradients are of different functions
             pairs = quasi_newton.remember(state.pairs, w - state.seen, g - state.gradient, self.lbfgs)
-        sharing = sharing.received(increments, norm(g))
-        return State(w, w, value, g, cohort, sharing, pairs, state.stale, contraction=state.contraction)
+        return State(w, w, value, g, cohort, sharing.received(increments, norm(g)), pairs, state.stale)
 
     def _newton_step(self, fed: Federation, state: State) -> tuple[Array, float, State]:
         """Ĥ⁻¹ g (18, 19), improved by the pairs, and the decrease it promises."""
@@ -137,12 +139,12 @@ class SHED:
         together = trial.cohort == state.cohort
         eta = self.search.step(fed, state.w, step, decrease, first=1 if together else 0)
         if eta == 1:
-            return trial
+            return replace(trial, contraction=state.contraction)
         sharing = trial.sharing.not_taken(state.sharing)
         cohort, pairs = (state.cohort, state.pairs) if together and eta > 0 else ((), ())
         return replace(state, w=state.w - eta * step, cohort=cohort, sharing=sharing, pairs=pairs, stuck=eta == 0)
 
-    def contraction(self, state: State) -> float:
+    def contraction(self, state: State) -> float | None:
         return state.contraction
 
     def measured(self, state: State) -> Measurement | None:

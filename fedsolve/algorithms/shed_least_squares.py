@@ -1,4 +1,4 @@
-"""SHED for least squares (paper 002, Algorithms 1 and 3): one exchange a round, no line search.
+"""SHED-LS: SHED for least squares, one exchange a round and no line search (paper 002, Algorithms 1 and 3).
 
     θ ← θ − Ĥ⁻¹ g,     ρ_i = (λ_{q_i + 1} + λ_n) / 2
 
@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
 from fedsolve.approximation import Solver, approximate
 from fedsolve.calls import Mean
 from fedsolve.client import Client, client_step
@@ -22,7 +24,7 @@ from fedsolve.linalg import norm
 from fedsolve.losses import LinearLoss
 from fedsolve.models import LinearModel
 from fedsolve.renewals import Once, Renewals
-from fedsolve.sharing import HowMany, Sharing, check_increment
+from fedsolve.sharing import HowMany, Sharing, check_clients, check_options
 from fedsolve.typing import Array
 
 
@@ -46,7 +48,7 @@ class SHEDLeastSquares:
     needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "quadratic"})
 
     def __post_init__(self) -> None:
-        check_increment(self.increment)
+        check_options(self.increment, self.precision, self.renewals)
 
     # ── clients ──
 
@@ -63,8 +65,8 @@ class SHEDLeastSquares:
     # ── server ──
 
     def start(self, fed: Federation) -> State:
-        w = fed.start_point(self.loss)
-        return State(w, Sharing(), 0.0 * w[:0].reshape(0, 0), 1.0)
+        check_clients(self.increment, fed.clients)
+        return State(fed.start_point(self.loss), Sharing(), np.zeros((0, 0)), 1.0)
 
     def round(self, fed: Federation, state: State) -> State:
         sharing, ask = state.sharing.asked(

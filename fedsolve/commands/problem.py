@@ -93,9 +93,10 @@ def _link(what: config.Links | None, clients: Sequence[Client]) -> None:
         if name not in names:
             raise UnknownName("client in link.by_client", name, names)
     for client in clients:
-        own = what.by_client.get(client.name)
-        table = {"name": what.name, **what.plain()} if own is None else {"name": "Link", **own}
-        client.link = registry.build("link", table, "link" if own is None else f"link.by_client.{client.name}")
+        own = what.by_client.get(client.name, {})
+        name = own.get("name", what.name)
+        table = {**(what.plain() if name == what.name else {}), **own, "name": name}  # what is not said is as for all
+        client.link = registry.build("link", table, f"link.by_client.{client.name}" if own else "link")
 
 
 def transport(what: config.Budget, clients: Sequence[Client]) -> Transport:

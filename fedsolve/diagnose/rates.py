@@ -11,6 +11,7 @@ import numpy as np
 
 from fedsolve.client import Client
 from fedsolve.eigen import eigenpairs
+from fedsolve.errors import ConfigError
 from fedsolve.losses import LinearLoss
 from fedsolve.typing import Array
 
@@ -28,11 +29,14 @@ def periodic_bound(clients: Sequence[Client], loss: LinearLoss, w: Array, period
     For a quadratic w does not matter and ρ is the middle of what is not sent (24); otherwise w is the solution, and ρ
     the largest (36), which bounds the rate only in the end.
     """
+    if period < 1:
+        raise ConfigError(f"a period is at least one round, got {period}")
     total = sum(client.weight for client in clients)
     rho, least = np.zeros(period), 0.0
     for client in clients:
         found = eigenpairs(loss, client, w)
         following = np.array([found.after(q) for q in range(1, period + 1)])
         rho += client.weight / total * (0.5 * (following + found.least) if loss.quadratic else following)
-        least += client.weight / total * found.least
-    return float(lyapunov(1.0 - least / rho)[-1])
+        least += client.weight / total * max(0.0, found.least)
+    factors = np.where(rho > 0, np.maximum(0.0, 1.0 - least / np.where(rho > 0, rho, 1.0)), 0.0)
+    return float(lyapunov(factors)[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Any
 
@@ -10,8 +11,12 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
+from fedsolve.arrays import LowRank
+from fedsolve.client import Memory
+from fedsolve.increments import Increment, next_increment
 from fedsolve.renewals import Always, Fibonacci, GradientNorm, Once, Periodic
 from fedsolve.reproduce.iterates import Iterate, iterates
+from fedsolve.sharing import Spectrum
 
 MU = 1e-4
 SIZES = [40, 90, 25, 60]  # unequal, so that an unweighted average shows
@@ -231,7 +236,7 @@ def test_nothing_is_sent_that_says_nothing() -> None:
 
 def test_increments_by_client_and_none_at_all() -> None:
     clients = make_clients()
-    shares = {"client-0": 3, "client-1": 1, "client-2": 0}  # and client-3, not named, sends its gradient only
+    shares = {"client-0": 3, "client-1": 1, "client-2": 0, "client-3": 0}
     run = fs.run(fs.SHED(fs.Logistic(l2=MU), increment=shares), clients, rounds=1000, tolerance=1e-10)
     assert run.converged
     assert run.state.sharing.spectra["client-2"].values.size == 0
@@ -285,10 +290,69 @@ def test_mont_dec_is_shed_with_a_renewal_in_every_round() -> None:
         np.testing.assert_allclose(one.state.w, other.state.w, rtol=1e-12, atol=1e-14)
 
 
-def test_bad_options_say_what_is_wrong() -> None:
-    with pytest.raises(fs.errors.ConfigError, match=r"increment is a number.*-1"):
-        fs.SHED(fs.Logistic(), increment=-1)
-    with pytest.raises(fs.errors.ConfigError, match="'often'"):
-        fs.SHED(fs.Logistic(), increment="often")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"increment": -1}, "increment is a number.*-1"),
+        ({"increment": "often"}, "'often'"),
+        ({"increment": True}, "True"),
+        ({"increment": {"client-0": "link"}}, "numbers by client"),
+        ({"precision": "int8"}, "'float16'.*'int8'"),
+        ({"renewals": 5}, "Fibonacci.*5"),
+        ({"renewals": Fibonacci}, "a rule such as"),
+        ({"lbfgs": -1}, "lbfgs is a number of pairs.*-1"),
+        ({"solve": "chol"}, "'chol'"),
+    ],
+    ids=str,
+)
+def test_bad_options_say_what_is_wrong(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(fs.errors.ConfigError, match=said):
+        fs.SHED(fs.Logistic(), **options)
+
+
+def test_increments_are_for_all_clients_there_are() -> None:
+    algorithm = fs.SHED(fs.Logistic(l2=MU), increment={f"client-{j}": 1 for j in range(4)} | {"typo": 2})
+    with pytest.raises(fs.errors.UnknownName, match="typo"):
+        fs.run(algorithm, make_clients())
+    with pytest.raises(fs.errors.ConfigError, match="says nothing of client-1, client-2, client-3"):
+        fs.run(fs.SHED(fs.Logistic(l2=MU), increment={"client-0": 1}), make_clients())
+
+
+def test_what_does_not_follow_on_is_refused() -> None:
+    first = Increment(3, 0, LowRank(np.eye(4)[:, :2], np.ones(2)), 0.5, 0.1)
+    known = Spectrum.grown(None, "a", first)
+    following = Increment(3, 2, LowRank(np.eye(4)[:, 2:3], np.ones(1)), 0.4, 0.1)
+    assert Spectrum.grown(known, "a", following).values.size == 3
+    for wrong in (replace(following, first=1), replace(following, renewal=4), replace(following, first=3), first):
+        with pytest.raises(fs.errors.WrongType, match="'a'"):
+            Spectrum.grown(known, "a", wrong)
+    with pytest.raises(fs.errors.WrongType, match="knows nothing"):
+        Spectrum.grown(None, "a", following)
+    assert Spectrum.grown(known, "a", replace(first, renewal=4)).values.size == 2  # a renewal begins anew
+
+
+def test_a_round_without_a_step_says_nothing_of_the_rate() -> None:
+    run = fs.run(
+        fs.SHED(fs.Logistic(l2=MU)), make_clients(seed=3), rounds=40, tolerance=1e-10, warm_start=np.full(12, 8.0)
+    )
+    visits = [row for row in run.history[1:] if row.change == 0]
+    assert visits
+    assert all(row.contraction is None for row in visits)
+    assert all(0 <= row.contraction <= 1 for row in run.history[1:] if row.change)  # type: ignore[operator]
+
+
+def test_more_pairs_than_were_thought_to_be_needed() -> None:
+    """`horizon` is a forecast. A client that is asked for more has all of them."""
+    (client,) = make_clients(260, sizes=[300])
+    loss = fs.Logistic(l2=MU)
+    client.memory = Memory({}, frozenset({Increment}))
+    w = np.zeros(260)
+    sent = [next_increment(loss, client, w, 1, count, 4, "float64") for count in (3, 3)]
+    values = np.linalg.eigvalsh(loss.hessian(client, w).full())[::-1]
+    np.testing.assert_allclose(np.concatenate([one.pairs.values for one in sent]), values[:6], rtol=1e-9)
+    assert sent[1].following == pytest.approx(values[6], rel=1e-9)
+
+
+def test_least_squares_needs_a_quadratic_loss() -> None:
     with pytest.raises(fs.errors.ConfigError, match="quadratic"):
         fs.run(fs.SHEDLeastSquares(fs.Logistic()), make_clients())

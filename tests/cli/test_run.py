@@ -281,6 +281,7 @@ l2 = 0.01
 name = "Rayleigh"
 
 [link.by_client.client-1]
+name = "Link"
 bytes_per_round = 2000
 """
 

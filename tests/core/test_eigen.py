@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
-from fedsolve.eigen import eigenpairs
+from fedsolve.eigen import eigenpairs, lanczos_pays
 from fedsolve.losses import LinearLoss
 
 
@@ -48,8 +48,7 @@ def test_they_are_those_of_the_hessian(
     worth = found.worth_sending
     V = found.vectors[:, :worth]
     np.testing.assert_allclose(H @ V, V * found.values[:worth], atol=1e-12 * scale)
-    gaps = values[worth] if few is None else found.after(worth)
-    assert found.after(worth) == pytest.approx(gaps, abs=1e-12 * scale)
+    assert found.after(worth) == pytest.approx(values[worth], abs=1e-12 * scale)
     assert found.least <= values[-1] + 1e-12 * scale
     if few is None:  # the pairs worth sending, and what stands for the rest, are the whole Hessian
         whole = (V * (found.values[:worth] - found.after(worth))) @ V.T + found.after(worth) * np.eye(H.shape[0])
@@ -64,7 +63,35 @@ def test_fewer_samples_than_unknowns_leave_less_to_send() -> None:
     assert found.after(15) == 1e-3
 
 
-def test_the_same_matrix_gives_the_same_bits() -> None:
-    one, loss = client(300, 260), fs.Logistic(l2=1e-3)
+@pytest.mark.parametrize("kind", ["generic", "tied", "of rank one"])
+def test_the_same_matrix_gives_the_same_bits(kind: str) -> None:
+    """Where eigenvalues are tied, Lanczos must draw new vectors: from a seed."""
+    rng = np.random.default_rng(0)
+    X = {
+        "generic": rng.standard_normal((300, 260)),
+        "tied": np.diag(np.repeat([4.0, 3.0, 2.0, 1.0], 65)),
+        "of rank one": np.outer(rng.standard_normal(300), rng.standard_normal(260)),
+    }[kind]
+    one, loss = fs.Client("one", X, np.zeros(len(X))), fs.Logistic(l2=1e-3)
+    assert lanczos_pays(6, *X.shape)
     a, b = (eigenpairs(loss, one, np.zeros(260), 5) for _ in range(2))
     assert np.array_equal(a.vectors, b.vectors)
+    np.testing.assert_allclose(a.values[:5], np.linalg.eigvalsh(loss.hessian(one, np.zeros(260)).full())[::-1][:5])
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-170])
+def test_rows_of_zeros_have_nothing_to_send(scale: float) -> None:
+    one = fs.Client("one", np.full((300, 260), scale), np.zeros(300))
+    found = eigenpairs(fs.Logistic(l2=1e-3), one, np.zeros(260), 5)
+    assert found.worth_sending == 0
+    assert found.after(0) == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize(("samples", "n", "few"), [(40, 25, None), (15, 25, None), (300, 260, 5)])
+def test_other_libraries_arrays(samples: int, n: int, few: int | None) -> None:
+    strict = pytest.importorskip("array_api_strict")
+    one, loss = client(samples, n), fs.Logistic(l2=1e-3)
+    theirs = fs.Client("one", strict.asarray(one.X), strict.asarray(one.y))
+    found = eigenpairs(loss, theirs, strict.zeros(n, dtype=strict.float64), few)
+    expected = eigenpairs(loss, one, np.zeros(n))
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-9, atol=1e-14)
