@@ -51,9 +51,11 @@ def experiment(parts: Sequence[tuple[Any, Any]], X_test: Any, y_test: np.ndarray
     """Accuracies in per cent after 0, 1, … rounds."""
     clients = [fs.Client(f"client-{j}", X, y) for j, (X, y) in enumerate(parts)]
     models = {"KRR": [pooled(LOSS, clients)]}
+    dkrr = None  # where both start
     for method in (fs.FedNewton(LOSS), fs.FedNewtonCG(LOSS)):
-        steps = islice(iterates(method, clients, keep_caches=True), ROUNDS + 1)
+        steps = islice(iterates(method, clients, warm_start=dkrr, keep_caches=True), ROUNDS + 1)
         models[type(method).__name__] = [step.state.w for step in steps]
+        dkrr = models[type(method).__name__][0]
     test = LOSS.features.block(X_test)
     side_by_side = np.concatenate([w for ws in models.values() for w in ws], axis=1)  # one product for all models
     scores = to_numpy(test @ like(side_by_side, test)).reshape(len(y_test), -1, 10)

@@ -126,6 +126,15 @@ class Symmetric:
             self._packed = None
         return self
 
+    def divided(self, by: float) -> Symmetric:
+        """Divide in place, where the array can be changed, and return the matrix."""
+        for name in ("_full", "_packed"):
+            held = getattr(self, name)
+            if held is not None:
+                held /= by
+                setattr(self, name, held)
+        return self
+
     def plus_diagonal(self, diagonal: Array) -> Symmetric:
         """The matrix with `diagonal` added; this one stays as it is."""
         return self.map(lambda array: array + 0.0).add_diagonal(diagonal)

@@ -39,7 +39,8 @@ class FeatureDesign:
         self.shape: tuple[int, int] = (n, features.dimension(d))
         self.xp: Any = namespace(inner.sample)
         self._limits = keep, block
-        self._rows = max(1, block // (8 * max(1, self.shape[1])))
+        most = max(1, block // (8 * max(1, self.shape[1])))
+        self._rows = max(1, -(-n // max(1, -(-n // most))))  # as many blocks as that needs, all of one size
         self._kept: list[Array] | None = [] if 8 * n * self.shape[1] <= keep else None
 
     @property

@@ -52,7 +52,7 @@ class Squared(LinearLoss):
                 r = r * (s if r.ndim == 1 else s[:, None])
             gram, g = self.design(client).normal(None if s is None else s / client.weight, r)
             if s is None:
-                gram = gram.map(lambda array: array / client.weight)
+                gram = gram.divided(client.weight)
             if self.l2:
                 gram = gram.add_diagonal(self.l2 * self._mask(client.y, gram.n))
             return gram, g / client.weight
@@ -63,11 +63,16 @@ class Squared(LinearLoss):
         return self.normal(client)[0]
 
     def newton_gradient(self, client: Client, w: Array) -> Array:
-        def at_zero() -> Array:
+        return self.hessian_product(client, w, w) + self._at_zero(client)
+
+    def _at_zero(self, client: Client) -> Array:
+        """∇f_j(0)."""
+
+        def compute() -> Array:
             client.count("gradients", client.n_samples)
             return self.normal(client)[1]
 
-        return self.hessian_product(client, w, w) + client.cached((self, "gradient at 0"), at_zero)
+        return client.cached((self, "gradient at 0"), compute)
 
     def minimise(self, client: Client, anchor: Array | None = None, pull: float = 0.0) -> Array:
         if pull:
@@ -75,7 +80,7 @@ class Squared(LinearLoss):
             assert anchor is not None
             return anchor - self._proximal_factor(client, anchor, pull).solve(self.newton_gradient(client, anchor))
         zero = self.zero(client)
-        return -self.hessian_factor(client, zero).solve(self.newton_gradient(client, zero))
+        return -self.hessian_factor(client, zero).solve(self._at_zero(client))
 
     def _proximal_factor(self, client: Client, w: Array, pull: float) -> Factor:
         def compute() -> Factor:
