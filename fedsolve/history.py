@@ -31,7 +31,8 @@ class Row:
     measure_bytes_up: int = 0
     measure_bytes_down: int = 0
     cohort: int = 0
-    share: float = 1.0
+    share: float = 1.0  # of the weight, of those who took part
+    measured_share: float = 1.0  # and of those behind value and gradient norm
     # SHED: 1 − λ̄_n/ρ̄_t. For least squares the error falls at least by it in this round (Theorem 3 of paper 002); for
     # other losses it is where the factor of Theorem 9 tends to.
     contraction: float | None = None

@@ -320,7 +320,7 @@ class _Loop:
             gradient_norm=norm(measurement.gradient),
             gap=None if proof is None else proof.gap,
             gap_is_bound=proof is not None and proof.is_bound,
-            share=share,
+            measured_share=share,
         )
         first = next((one.value for one in self.history if one.value is not None), None)
         self._publish(row)

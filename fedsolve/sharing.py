@@ -87,13 +87,12 @@ class Sharing:
         self,
         fed: Federation,
         step: Callable[..., Any],
-        w: Array,
         rule: Renewals,
         increment: HowMany,
         n: int,
         renews: bool = False,
     ) -> tuple[Sharing, Gather]:
-        """The iteration that begins at w, and the call of `step` that asks for its eigenpairs (lines 4–14)."""
+        """The next iteration, and the call of `step` that asks for its eigenpairs (lines 4–14)."""
         t = self.t if self.ahead else self.t + 1
         renews = renews or rule.due(t, self.renewed, n, self.norms)
         following = rule.next_after(t, n)
@@ -106,7 +105,7 @@ class Sharing:
         }
         renewal = self.renewal + renews
         # Gathers, because ρ_i falls in every round and with it each client's own part of Ĥ.
-        call = Gather(step, w=w, renewal=renewal, count=PerClient(counts), horizon=PerClient(horizon))
+        call = Gather(step, renewal=renewal, count=PerClient(counts), horizon=PerClient(horizon))
         begun = replace(self, t=t, renewal=renewal, ahead=False)
         return (replace(begun, renewed=t, norms=()) if renews else begun), call
 

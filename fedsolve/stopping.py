@@ -77,7 +77,7 @@ class Stopping:
                 + (f", from {first_value:g}" if first_value is not None else "")
                 + "; try smaller or fewer local steps, a larger l2, standardised features, or Newton or FedNewtonCG",
             )
-        if row.share < 1 - 1e-12:
+        if row.measured_share < 1 - 1e-12:
             return None  # a gradient of some clients says nothing about the pooled one
         if self.tolerance is not None and row.gradient_norm <= self.tolerance:
             return Verdict(CONVERGED, f"the gradient's norm is {row.gradient_norm:.1e}, within {self.tolerance:g}")

@@ -50,12 +50,12 @@ class MontDec:
 
     @client_step
     def local_gradient(self, client: Client, w: Array) -> Array:
+        client.memory["w"] = w
         return self.loss.gradient(client, w)
 
     @client_step
-    def local_eigenpairs(
-        self, client: Client, w: Array, renewal: int, count: int | None, horizon: int | None
-    ) -> Increment:
+    def local_eigenpairs(self, client: Client, renewal: int, count: int | None, horizon: int | None) -> Increment:
+        w = client.memory["w"]  # that of the gradient: it travels once
         reserve = self.search.reply_room()  # the line search comes in the same round
         return next_increment(self.loss, client, w, renewal, count, horizon, self.precision, reserve)
 
@@ -68,7 +68,7 @@ class MontDec:
     def round(self, fed: Federation, state: State) -> State:
         w = state.w
         n = w.shape[0] if self.loss.separable else w.size
-        sharing, ask = state.sharing.asked(fed, self.local_eigenpairs, w, Always(), self.increment, n)
+        sharing, ask = state.sharing.asked(fed, self.local_eigenpairs, Always(), self.increment, n)
         g, increments = fed.exchange(Mean(self.local_gradient, w=w), ask)
         sharing = sharing.received(increments, norm(g))
         approximation = approximate(fed, sharing, fed.cohort.clients, "largest")

@@ -78,12 +78,12 @@ class SHED:
 
     @client_step
     def local_gradient(self, client: Client, w: Array) -> tuple[float, Array]:
+        client.memory["w"] = w
         return self.loss.value(client, w), self.loss.gradient(client, w)  # 9
 
     @client_step
-    def local_eigenpairs(
-        self, client: Client, w: Array, renewal: int, count: int | None, horizon: int | None
-    ) -> Increment:
+    def local_eigenpairs(self, client: Client, renewal: int, count: int | None, horizon: int | None) -> Increment:
+        w = client.memory["w"]  # that of the gradient: it travels once
         reserve = self.search.reply_room()  # the line search comes in the same round
         return next_increment(self.loss, client, w, renewal, count, horizon, self.precision, reserve)  # 4–8, 10–14
 
@@ -111,7 +111,7 @@ class SHED:
         """Lines 3–14 at w: value, gradient, and the eigenpairs of the iteration that begins there."""
         n = w.shape[0] if self.loss.separable else w.size
         rule = Once() if self.loss.quadratic else self.renewals  # a Hessian that is the same everywhere needs no other
-        sharing, ask = state.sharing.asked(fed, self.local_eigenpairs, w, rule, self.increment, n, renews=state.stuck)
+        sharing, ask = state.sharing.asked(fed, self.local_eigenpairs, rule, self.increment, n, renews=state.stuck)
         (value, g), increments = fed.exchange(Mean(self.local_gradient, w=w), ask)
         cohort = fed.cohort.clients
         pairs: tuple[Pair, ...] = ()

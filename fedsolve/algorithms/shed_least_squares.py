@@ -54,12 +54,12 @@ class SHEDLeastSquares:
 
     @client_step
     def local_gradient(self, client: Client, w: Array) -> Array:
+        client.memory["w"] = w
         return self.loss.gradient(client, w)  # 8
 
     @client_step
-    def local_eigenpairs(
-        self, client: Client, w: Array, renewal: int, count: int | None, horizon: int | None
-    ) -> Increment:
+    def local_eigenpairs(self, client: Client, renewal: int, count: int | None, horizon: int | None) -> Increment:
+        w = client.memory["w"]  # that of the gradient: it travels once
         return next_increment(self.loss, client, w, renewal, count, horizon, self.precision)  # 4–7, 9–13
 
     # ── server ──
@@ -69,9 +69,7 @@ class SHEDLeastSquares:
         return State(fed.start_point(self.loss), Sharing(), np.zeros((0, 0)), 1.0)
 
     def round(self, fed: Federation, state: State) -> State:
-        sharing, ask = state.sharing.asked(
-            fed, self.local_eigenpairs, state.w, self.renewals, self.increment, state.w.shape[0]
-        )
+        sharing, ask = state.sharing.asked(fed, self.local_eigenpairs, self.renewals, self.increment, state.w.shape[0])
         g, increments = fed.exchange(Mean(self.local_gradient, w=state.w), ask)
         sharing = sharing.received(increments, norm(g))
         approximation = approximate(fed, sharing, fed.cohort.clients, "middle")  # 17, 18

@@ -102,9 +102,9 @@ def certificate_sentence(run: Run) -> str:
     if run.status == "diverged" or not math.isfinite(measured.gradient_norm):
         return "The run did not end at an optimum, so nothing is certified."
     said = f"The norm of the gradient is {number(measured.gradient_norm)} after round {measured.round}"
-    if measured.share < 1 - 1e-12:
+    if measured.measured_share < 1 - 1e-12:
         return (
-            f"{said}, but only clients with {measured.share:.0%} of the weight were asked or answered: "
+            f"{said}, but only clients with {measured.measured_share:.0%} of the weight were asked or answered: "
             "it certifies nothing about the objective of all."
         )
     proof = run.certificate

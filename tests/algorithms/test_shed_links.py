@@ -262,3 +262,18 @@ def test_a_restart_goes_on_to_the_bit_where_eigenvectors_come_from_lanczos(tmp_p
     resumed = fs.run(algorithm, clients(), rounds=12, tolerance=0, checkpoint=path, resume=True)
     whole = fs.run(algorithm, clients(), rounds=12, tolerance=0)
     assert np.array_equal(resumed.model.w, whole.model.w)
+
+
+def test_the_history_says_whose_weight_took_part() -> None:
+    """The share of a row is that of its round's last exchange, whoever was measured later."""
+    clients = make_clients(N)
+    weight = {client.name: client.n_samples for client in clients}
+    policy = fs.Participation(dropout=0.15)
+    run = fs.run(fs.SHED(LOSS), clients, rounds=12, tolerance=0, participation=policy, seed=3)
+    shares = set()
+    for row in run.history[1:]:
+        records = [one for one in run.ledger.records if one.round == row.round and "algorithm" in one.purposes]
+        answered = sum(weight[name] for name in records[-1].answered)
+        assert row.share == pytest.approx(answered / sum(weight.values()))
+        shares.add(row.share)
+    assert len(shares) > 1

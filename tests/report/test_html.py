@@ -109,7 +109,7 @@ def test_the_certificate_is_honest(run: fs.Run) -> None:
     assert "about 1.0e-09" in estimate
     assert "no bound" in estimate
     assert "no certificate" in said(None)
-    assert "certifies nothing" in said(Certificate("strong convexity", 1e-9), share=0.8)
+    assert "certifies nothing" in said(Certificate("strong convexity", 1e-9), measured_share=0.8)
     assert "nothing is certified" in said(Certificate("strong convexity", 1e-9), gradient_norm=float("inf"))
     assert "Nothing was measured" in pages.certificate_sentence(replace(run, history=[Row(0)]))
 
