@@ -35,3 +35,10 @@ def all_smaller(pairs: Mapping[str, tuple[Measured, Measured]]) -> Verdict:
         for name, (one, two) in pairs.items()
     ]
     return judged(holds, "; ".join(said), min(len(one.values) for one, _ in pairs.values()))
+
+
+def within(ours: Measured, noted: float, share: float, quick: bool = False) -> Verdict:
+    """Whether our median is the noted value but for a share of it."""
+    low, high = min(ours.values), max(ours.values)
+    said = f"{number(ours.median, 4)} ({number(low, 4)} to {number(high, 4)}) against {number(noted, 4)}"
+    return Verdict(None if quick else abs(ours.median - noted) <= share * noted, said)

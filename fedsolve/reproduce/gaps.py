@@ -67,17 +67,22 @@ class Trace:
     bytes: list[int]  # both ways, all agents
     hessians: list[float]  # computed by an agent
 
+    def until(self, gap: float, counted: Sequence[float]) -> float:
+        """What had been counted at the first iteration within this gap; infinite if there is none."""
+        return next((float(count) for count, one in zip(counted, self.gaps, strict=True) if one <= gap), np.inf)
+
     def iterations(self, gap: float) -> float:
-        """The first iteration within this gap; infinite if there is none."""
-        return next((float(t) for t, one in enumerate(self.gaps) if one <= gap), np.inf)
+        return self.until(gap, range(len(self.gaps)))
 
     def rounds(self, gap: float) -> float:
-        """The same in communication rounds."""
-        return next((float(sent) for sent, one in zip(self.exchanges, self.gaps, strict=True) if one <= gap), np.inf)
+        """In communication rounds."""
+        return self.until(gap, self.exchanges)
 
 
-def follow(algorithm: Any, best: Optimum, *, gap: float, iterations: int, seed: int = 0) -> Trace:
-    """Run an algorithm until it is within the gap, or for so many iterations."""
+def follow(
+    algorithm: Any, best: Optimum, *, gap: float, iterations: float = np.inf, rounds: float = np.inf, seed: int = 0
+) -> Trace:
+    """Run an algorithm until it is within the gap, or for so many iterations or communication rounds."""
     agents = len(best.clients)
     trace = Trace([], [], [], [], [], [])
     for iterate in iterates(algorithm, best.clients, seed):
@@ -88,6 +93,6 @@ def follow(algorithm: Any, best: Optimum, *, gap: float, iterations: int, seed: 
         trace.vectors.append(sent.scalars_up / (agents * best.w.size))
         trace.bytes.append(iterate.bytes)
         trace.hessians.append(sent.counts.get("hessians", 0) / agents)
-        if trace.gaps[-1] <= gap or iterate.round == iterations:
+        if trace.gaps[-1] <= gap or iterate.round >= iterations or sent.exchanges >= rounds:
             break
     return trace

@@ -102,6 +102,7 @@ def names() -> dict[str, Experiment]:
         fednewton_table3,
         fednl,
         shed,
+        shed_best,
     )
 
     return dict(sorted(_known.items(), key=lambda item: (item[1].paper, item[0])))
