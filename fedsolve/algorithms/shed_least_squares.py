@@ -11,7 +11,7 @@ client's eigenpairs by themselves; the gradient is a sum.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -38,12 +38,16 @@ class State:
 
 @dataclass(frozen=True)
 class SHEDLeastSquares:
-    """`increment` is the number of eigenvectors a round: one for all, by client, or as many as the link carries."""
+    """`increment` is the number of eigenvectors a round: one for all, by client, or as many as the link carries.
+
+    `shift="largest"` is ρ_i = λ_{q_i + 1} with the step of (11): the same c_t, and never better (Corollary 2).
+    """
 
     loss: LinearLoss
     renewals: Renewals = field(default_factory=Once)
     increment: HowMany = 1
     precision: Precision = "float64"
+    shift: Literal["middle", "largest"] = "middle"
 
     needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "quadratic"})
 
@@ -72,9 +76,11 @@ class SHEDLeastSquares:
         sharing, ask = state.sharing.asked(fed, self.local_eigenpairs, self.renewals, self.increment, state.w.shape[0])
         g, increments = fed.exchange(Mean(self.local_gradient, w=state.w), ask)
         sharing = sharing.received(increments, norm(g))
-        approximation = approximate(fed, sharing, fed.cohort.clients, "middle")  # 17, 18
-        solver = Solver(approximation, state.stale)
-        return State(state.w - solver.solve(g), sharing, solver.stale, approximation.contraction)  # 19
+        approximation = approximate(fed, sharing, fed.cohort.clients, self.shift)  # 17, 18
+        solver, rho, least = Solver(approximation, state.stale), approximation.rho, approximation.least
+        eta = 1.0 if self.shift == "middle" else 2 * rho / (rho + least)  # (11)
+        contraction = 1 - eta * (1 - approximation.contraction)
+        return State(state.w - eta * solver.solve(g), sharing, solver.stale, contraction)  # 19
 
     def contraction(self, state: State) -> float:
         return state.contraction

@@ -37,8 +37,19 @@ def all_smaller(pairs: Mapping[str, tuple[Measured, Measured]]) -> Verdict:
     return judged(holds, "; ".join(said), min(len(one.values) for one, _ in pairs.values()))
 
 
+def stated(holds: bool, said: str, quick: bool) -> Verdict:
+    """A verdict that the quick form of an experiment cannot give."""
+    return Verdict(None if quick else holds, said)
+
+
+def spread(ours: Measured, digits: int = 4) -> str:
+    """The median, and the smallest and largest where they differ."""
+    low, high = min(ours.values), max(ours.values)
+    text = number(ours.median, digits)
+    return text if low == high else f"{text} ({number(low, digits)} to {number(high, digits)})"
+
+
 def within(ours: Measured, noted: float, share: float, quick: bool = False) -> Verdict:
     """Whether our median is the noted value but for a share of it."""
-    low, high = min(ours.values), max(ours.values)
-    said = f"{number(ours.median, 4)} ({number(low, 4)} to {number(high, 4)}) against {number(noted, 4)}"
-    return Verdict(None if quick else abs(ours.median - noted) <= share * noted, said)
+    holds = abs(ours.median - noted) <= share * noted
+    return stated(holds, f"{spread(ours)} against {number(noted, 4)}", quick)

@@ -103,6 +103,8 @@ def names() -> dict[str, Experiment]:
         fednl,
         shed,
         shed_best,
+        shed_increments,
+        shed_rates,
     )
 
     return dict(sorted(_known.items(), key=lambda item: (item[1].paper, item[0])))

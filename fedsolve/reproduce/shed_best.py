@@ -8,7 +8,7 @@ from functools import partial
 from fedsolve.algorithms import SHED
 from fedsolve.losses import LinearLoss
 from fedsolve.report.tables import number
-from fedsolve.reproduce.claims import within
+from fedsolve.reproduce.claims import spread, stated, within
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result, Verdict
 from fedsolve.reproduce.shed_comparison import Counted, Make, compare
@@ -54,16 +54,13 @@ def best(seeds: Seeds, quick: bool) -> Result:
     saved = found.ratio(case, first, ours, "bytes")
     dearer = found.ratio(case, NEWTON.name, ours, "bytes")
 
-    def said(holds: bool, text: str) -> Verdict:
-        return Verdict(None if quick else holds, text)
-
     return Result(
         columns=found.columns,
         rows=found.rows(),
         claims=(
             (
                 f"our options take at most {ENOUGH} exchanges",
-                said(rounds.median <= ENOUGH, f"{number(rounds.median, 4)}, at most {number(max(rounds.values), 4)}"),
+                stated(rounds.median <= ENOUGH, spread(rounds), quick),
             ),
             (
                 f"Fib-SHED as printed takes about {PRINTED_OPTIONS:,}, ± 25 %",
@@ -71,10 +68,7 @@ def best(seeds: Seeds, quick: bool) -> Result:
             ),
             (
                 "exact Newton takes {} to {} rounds".format(*NEWTON_ROUNDS),
-                said(
-                    NEWTON_ROUNDS[0] <= newton.median <= NEWTON_ROUNDS[1],
-                    f"{number(newton.median, 4)} ({number(min(newton.values), 4)} to {number(max(newton.values), 4)})",
-                ),
+                stated(NEWTON_ROUNDS[0] <= newton.median <= NEWTON_ROUNDS[1], spread(newton), quick),
             ),
         ),
         notes=(
@@ -126,10 +120,7 @@ def counts(seeds: Seeds, quick: bool) -> Result:
 
     def fewer(name: str) -> Verdict:
         ratio = found.ratio(name, PLAIN.name, QUASI.name, "iterations")
-        holds = FASTER[0] <= ratio.median <= FASTER[1]
-        return Verdict(
-            None if quick else holds, f"{ratio.median:.2f} times ({min(ratio.values):.2f} to {max(ratio.values):.2f})"
-        )
+        return stated(FASTER[0] <= ratio.median <= FASTER[1], f"{spread(ratio, 3)} times", quick)
 
     claims: list[tuple[str, Verdict]] = [
         (
