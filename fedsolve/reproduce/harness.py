@@ -104,6 +104,7 @@ def names() -> dict[str, Experiment]:
         shed,
         shed_best,
         shed_increments,
+        shed_logistic,
         shed_rates,
     )
 

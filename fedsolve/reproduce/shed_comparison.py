@@ -18,6 +18,7 @@ from fedsolve.reproduce.shed_problems import Problem
 GAP = 1e-10  # f − f*, of all counts
 FLOOR = 1e-14  # what is drawn of gaps that rounding made
 POINTS = 300  # of a curve
+DEGRADED, NOT_DEGRADED = 1.5, 1.25  # times the rounds where agents are alike
 Counted: TypeAlias = Literal["iterations", "rounds", "vectors", "bytes", "hessians"]
 AXES: dict[Counted, str] = {"rounds": "communication rounds", "vectors": "vectors sent by an agent"}
 Make: TypeAlias = Callable[[int], Problem]  # by the seed
@@ -44,6 +45,11 @@ class Comparison:
         """Of two methods, seed by seed; where the second is not there the first has no ratio either."""
         pairs = [self.measured(problem, one, counted).values for one in (over, under)]
         return Measured(tuple(a / b if np.isfinite(b) else np.inf for a, b in zip(*pairs, strict=True)))
+
+    def between(self, problem: str, other: str, method: str, counted: Counted) -> Measured:
+        """Of one method on two problems, seed by seed."""
+        pairs = zip(*(self.measured(one, method, counted).values for one in (problem, other)), strict=True)
+        return Measured(tuple(a / b if np.isfinite(b) else np.inf for a, b in pairs))
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from fedsolve.algorithms import AGD, GIANT, SHED, MontDec, Newton, SHEDLeastSquares
+from fedsolve.algorithms import AGD, GIANT, SHED, FedNL, MontDec, Newton, SHEDLeastSquares
 from fedsolve.client import Client
+from fedsolve.compressors import RankR
 from fedsolve.links import Link, Rayleigh
 from fedsolve.losses import LinearLoss
 from fedsolve.renewals import Fibonacci, GradientNorm, Renewals
@@ -60,6 +61,8 @@ FIB_PLUS = increments("link").named("Fib-SHED+")
 GN = Method("GN-SHED", lambda loss: as_printed(loss, renewals=GradientNorm()))
 MONT_DEC = Method("Mont-Dec", lambda loss: MontDec(loss, increment="link"), Rayleigh())
 GIANT_ = Method("GIANT", lambda loss: GIANT(loss, search=Armijo(alpha=0.25)))
+# FedNL-LS with rank-1 corrections, Hessians sent whole at the start and counted; the paper's “best performing variant”.
+FEDNL = Method("FedNL", lambda loss: FedNL(loss, RankR(1), option=1))
 AGD_ = Method("AGD", AGD)
 NEWTON = Method("exact Newton", Newton)
 OURS = Method("SHED, our options", SHED)
