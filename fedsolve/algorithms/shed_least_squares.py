@@ -18,6 +18,7 @@ import numpy as np
 from fedsolve.approximation import Solver, approximate
 from fedsolve.calls import Mean
 from fedsolve.client import Client, client_step
+from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
 from fedsolve.increments import Increment, Precision, next_increment
 from fedsolve.linalg import norm
@@ -40,7 +41,8 @@ class State:
 class SHEDLeastSquares:
     """`increment` is the number of eigenvectors a round: one for all, by client, or as many as the link carries.
 
-    `shift="largest"` is ρ_i = λ_{q_i + 1} with the step of (11): the same c_t, and never better (Corollary 2).
+    `shift="largest"` is ρ_i = λ_{q_i + 1} with the step of (11): the same c_t, and for one client alone never better
+    (Corollary 2).
     """
 
     loss: LinearLoss
@@ -53,6 +55,8 @@ class SHEDLeastSquares:
 
     def __post_init__(self) -> None:
         check_options(self.increment, self.precision, self.renewals)
+        if self.shift not in ("middle", "largest"):
+            raise ConfigError(f"shift is 'middle' or 'largest', got {self.shift!r}")
 
     # ── clients ──
 
@@ -77,10 +81,11 @@ class SHEDLeastSquares:
         g, increments = fed.exchange(Mean(self.local_gradient, w=state.w), ask)
         sharing = sharing.received(increments, norm(g))
         approximation = approximate(fed, sharing, fed.cohort.clients, self.shift)  # 17, 18
-        solver, rho, least = Solver(approximation, state.stale), approximation.rho, approximation.least
-        eta = 1.0 if self.shift == "middle" else 2 * rho / (rho + least)  # (11)
-        contraction = 1 - eta * (1 - approximation.contraction)
-        return State(state.w - eta * solver.solve(g), sharing, solver.stale, contraction)  # 19
+        solver, eta, c = Solver(approximation, state.stale), 1.0, approximation.contraction
+        if self.shift == "largest":
+            eta = 2 / (2 - c)  # (11), for λ̄_n/ρ̄ = 1 − c here
+            c = c / (2 - c)
+        return State(state.w - eta * solver.solve(g), sharing, solver.stale, c)  # 19
 
     def contraction(self, state: State) -> float:
         return state.contraction

@@ -25,8 +25,7 @@ SONGS, IMAGES = "least squares, songs", "logistic, Fashion-MNIST"
     paper="002",
     place="Figure 6",
     title="SHED with 1, 3, 6, 30 or a random number of eigenvectors a round",
-    takes="3 min",
-    seeds=3,
+    takes="2 min",
 )
 def fig6(seeds: Seeds, quick: bool) -> Result:
     """More vectors a round are fewer rounds for about as much data, up to a point."""
@@ -73,7 +72,7 @@ def _on_increments(found: Comparison, problem: str, names: list[str], quick: boo
         ]
     paid = found.ratio(problem, many, one, "vectors")
     three, six, between = (found.measured(problem, name, "rounds") for name in (*names[1:3], fading))
-    rounds_said = f"{number(six.median)} ≤ {spread(between)} ≤ {number(three.median)}"
+    rounds_said = f"{number(six.median, 4)} ≤ {spread(between)} ≤ {number(three.median, 4)}"
     claims += [
         (
             f"{problem}: d = 30 pays more vectors",

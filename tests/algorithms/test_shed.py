@@ -153,6 +153,21 @@ def test_least_squares_is_exact_after_n_minus_1_increments_and_not_before() -> N
     assert errors[10] > 1e-6
 
 
+def test_the_largest_shift_has_the_factor_of_theorem_1_and_for_one_client_is_never_better() -> None:
+    clients, loss = make_clients(squared=True, sizes=[80]), fs.Squared(l2=MU)
+    best = pooled(clients, loss)
+    spectrum = np.linalg.eigvalsh(hessian(clients[0], best, squared=True))[::-1]
+    middle = walk(fs.SHEDLeastSquares(loss), clients, 10)
+    largest = fs.SHEDLeastSquares(loss, shift="largest")
+    for t, (before, after) in enumerate(pairwise(walk(largest, clients, 10)), start=1):
+        factor = 1 - 2 * spectrum[-1] / (spectrum[t] + spectrum[-1])  # (7)
+        assert after.state.contraction == pytest.approx(factor, rel=1e-9)
+        assert np.linalg.norm(after.state.w - best) <= (1 + 1e-9) * factor * np.linalg.norm(before.state.w - best)
+        assert np.linalg.norm(middle[t].state.w - best) <= (1 + 1e-9) * np.linalg.norm(after.state.w - best)
+    with pytest.raises(fs.errors.ConfigError, match="'middle' or 'largest', got 'least'"):
+        fs.SHEDLeastSquares(loss, shift="least")  # type: ignore[arg-type]
+
+
 def test_theorem_3_bounds_every_step_and_lemma_7_every_period() -> None:
     clients, period = make_clients(squared=True), 5
     solution = pooled(clients, fs.Squared(l2=MU))
