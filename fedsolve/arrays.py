@@ -12,7 +12,7 @@ ends in an error and not in an index out of range later.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
+from math import prod, sqrt
 from typing import Any
 
 import array_api_compat as api
@@ -161,38 +161,57 @@ class Symmetric:
         return cls.from_packed(n, packed)
 
 
-def largest(flat: Array, k: int) -> Array:
-    """Where the k entries of largest magnitude are, in increasing order; of equals, the earlier ones.
+SAMPLE = 256  # entries that say about where the k-th largest is
 
-    Linear in the size, and quick. The leading bits of a float (the exponent and five more) put magnitudes into buckets.
-    Those above the bucket that has the k-th are counted, not compared; a partition is needed inside that one only.
+
+def largest(flat: Array, k: int) -> Array:
+    """Where the k entries of largest magnitude are, in increasing order; of equals, the earlier ones. NaN is largest.
+
+    Linear in the size, and quick: a partition is needed only among the entries between two guesses at the k-th largest,
+    one above it and one below. Where a guess is wrong there are more of them, and no other result.
     """
     k = min(k, flat.size)
     if k <= 0:
         return np.zeros(0, dtype=np.intp)
     if k == flat.size:
         return np.arange(k)
-    magnitude = np.abs(flat, dtype=np.float64)  # the most negative integer has no absolute value of its kind
-    if np.isnan(magnitude.max()):
-        magnitude[np.isnan(magnitude)] = np.inf  # counts as largest, so that k are kept
-    bucket = magnitude.view(np.int64) >> 47
-    bucket -= bucket.max() - 1023  # what is 2⁻³² of the largest or less shares a bucket
-    np.maximum(bucket, 0, out=bucket)
-    from_above = np.cumsum(np.bincount(bucket)[::-1])
-    place = int(np.searchsorted(from_above, k))
-    split = from_above.size - 1 - place
-    keep = bucket > split
-    missing = k - (int(from_above[place - 1]) if place else 0)
-    inside = np.flatnonzero(bucket == split)
-    if missing < inside.size:
-        among = magnitude[inside]
-        threshold = np.partition(among, among.size - missing)[among.size - missing]
-        chosen = among > threshold
-        ties = np.flatnonzero(among == threshold)
-        chosen[ties[: missing - int(np.count_nonzero(chosen))]] = True
-        inside = inside[chosen]
-    keep[inside] = True
-    return np.flatnonzero(keep)
+    # Floats that are not negative are in the order of their bits, where NaN comes last and compares like any other.
+    # In float64, because the most negative integer has no absolute value of its kind.
+    magnitude = np.abs(flat, dtype=np.float64).view(np.int64)
+    low, high = _around(magnitude, k)
+    keep = magnitude > high
+    missing = k - int(np.count_nonzero(keep))
+    if missing < 0:  # there are more than k above both
+        low, keep, missing = high, np.zeros(flat.size, dtype=bool), k
+    inside = ((magnitude >= low) ^ keep).nonzero()[0]
+    if inside.size < missing:  # there are fewer than k above both
+        inside = (~keep).nonzero()[0]
+    if missing:
+        keep[inside] = _first_largest(magnitude.take(inside), missing)
+    return keep.nonzero()[0]
+
+
+def _around(magnitude: Array, k: int) -> tuple[int, int]:
+    """Guesses below and above the k-th largest, from entries at even distances: two standard deviations to each side of
+    where it would be in a random sample."""
+    sample = magnitude[:: 1 + magnitude.size // SAMPLE].copy()
+    sample.sort()
+    n, part = sample.size, k / magnitude.size
+    middle, margin = n * (1.0 - part), 1.0 + 2.0 * sqrt(n * part * (1.0 - part))
+    low, high = int(middle - margin), int(middle + margin)
+    return sample.item(max(low, 0)), sample.item(min(high, n - 1))
+
+
+def _first_largest(magnitude: Array, k: int) -> Array:
+    """A mask of the k ≥ 1 largest; of equals, the earlier ones."""
+    cut = magnitude.size - k
+    threshold = np.partition(magnitude, cut)[cut]
+    chosen: Array = magnitude >= threshold
+    surplus = int(np.count_nonzero(chosen)) - k
+    if surplus:
+        ties = (magnitude == threshold).nonzero()[0]
+        chosen[ties[ties.size - surplus :]] = False
+    return chosen
 
 
 class TopK:

@@ -19,7 +19,8 @@ from scipy.linalg.blas import dspmv
 from fedsolve.typing import Array
 
 SMALL = 32  # the order up to which all eigenvalues cost little more
-POWERS, LANCZOS = 3, 12  # products with A
+POWERS = 3  # products with A
+LANCZOS = (3, 6, 12, 24)  # the sizes of a basis at which it is asked what it proves
 TOLERANCE = 0.05
 
 
@@ -32,7 +33,7 @@ def spectral_norm(packed: Array, order: int, frobenius: float, slack: float = 0.
     if order > SMALL:
         below, above, y = _by_power(packed, order, total, slack)
         if not _close(below, above, slack):
-            below, above = _by_lanczos(packed, y, total)
+            below, above = _by_lanczos(packed, y, total, slack)
         if _close(below, above, slack):
             return above
     upper = np.zeros((order, order))
@@ -59,25 +60,35 @@ def _by_power(packed: Array, order: int, total: float, slack: float) -> tuple[fl
     return theta, above, y
 
 
-def _by_lanczos(packed: Array, start: Array, total: float) -> tuple[float, float]:
-    """The same by Lanczos steps. The basis is split once more: its best vector, and the others with A_⊥."""
-    order = start.size
-    Q, T = np.zeros((LANCZOS, order)), np.zeros((LANCZOS, LANCZOS))
+def _by_lanczos(packed: Array, start: Array, total: float, slack: float) -> tuple[float, float]:
+    """The same by Lanczos steps, no more of them than the proof needs."""
+    order, most = start.size, LANCZOS[-1]
+    Q, T = np.empty((most, order)), np.zeros((most, most))
     Q[0] = start
-    for last in range(LANCZOS):
-        basis, u = Q[: last + 1], dspmv(order, 1.0, packed, Q[last], lower=1)
+    for size in range(1, most + 1):
+        basis, u = Q[:size], dspmv(order, 1.0, packed, Q[size - 1], lower=1)
         along = basis @ u
         u -= along @ basis
         u -= (basis @ u) @ basis  # again: the proof needs a basis that is orthonormal to rounding
-        T[last, : last + 1] = T[: last + 1, last] = along
+        T[size - 1, :size] = T[:size, size - 1] = along
         rest = sqrt(u @ u)
-        if rest * rest <= 1e-28 * total or last + 1 == LANCZOS:
-            break
-        Q[last + 1] = u / rest
-    values, vectors = np.linalg.eigh(T[: last + 1, : last + 1])
+        complete = rest * rest <= 1e-28 * total
+        if complete or size in LANCZOS:
+            below, above = _bounds(T[:size, :size], rest, total)
+            if complete or _close(below, above, slack):
+                break
+        if size < most:
+            Q[size] = u / rest
+    return below, above
+
+
+def _bounds(T: Array, rest: float, total: float) -> tuple[float, float]:
+    """What a basis proves, where R has the norm `rest` and only its last column is not zero. It is split once more: its
+    best vector, and the others with A_⊥."""
+    values, vectors = np.linalg.eigh(T)
     sizes = np.abs(values)
     best = int(sizes.argmax())
-    theta, residual = float(sizes[best]), rest * abs(float(vectors[last, best]))
+    theta, residual = float(sizes[best]), rest * abs(float(vectors[-1, best]))
     sizes[best] = 0.0
     unseen = sqrt(max(total - float(values @ values) - 2.0 * rest * rest, 0.0))
     others = _norm_of_blocks(float(sizes.max()), unseen, rest)

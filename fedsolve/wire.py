@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 import scipy.sparse as sp
 
-from fedsolve.arrays import STRUCTURED, Symmetric
+from fedsolve.arrays import STRUCTURED, Symmetric, TopK
 from fedsolve.errors import FedsolveError, TooLarge, Truncated, WireError, WrongType, WrongVersion
 from fedsolve.schema import by_name, checker, field_hints, type_name
 from fedsolve.typing import Array, Value
@@ -78,16 +78,21 @@ def _outline_array(dtype: np.dtype[Any], shape: tuple[int, ...], tally: _Tally) 
     return [_ARRAY, code, *shape]
 
 
+def _outline_sent(value: Array, tally: _Tally) -> list[Any]:
+    flags = value.flags
+    if not flags.c_contiguous:
+        tally.plain = False
+    # What has been sent is what was said: neither side may change it afterwards.
+    flags.writeable = False
+    if tally.buffers is not None:
+        tally.buffers.append(value)
+    return _outline_array(value.dtype, value.shape, tally)
+
+
 def _outline(value: Value, tally: _Tally, depth: int = 0) -> Any:
     kind = type(value)
     if kind is np.ndarray:
-        if not value.flags.c_contiguous:
-            tally.plain = False
-        # What has been sent is what was said: neither side may change it afterwards.
-        value.flags.writeable = False
-        if tally.buffers is not None:
-            tally.buffers.append(value)
-        return _outline_array(value.dtype, value.shape, tally)
+        return _outline_sent(value, tally)
     if kind is float:
         tally.scalars += 1
         return value
@@ -101,7 +106,7 @@ def _outline(value: Value, tally: _Tally, depth: int = 0) -> Any:
         raise WrongType(f"a value nested more than {MAX_DEPTH} deep cannot travel")
     deeper = depth + 1
     if kind is tuple or kind is list:
-        return [_TUPLE if kind is tuple else _LIST, *(_outline(item, tally, deeper) for item in value)]
+        return [_TUPLE if kind is tuple else _LIST, *[_outline(item, tally, deeper) for item in value]]
     if kind is dict:
         for key in value:
             if type(key) is not str and not (type(key) is int and -(2**63) <= key < 2**64):
@@ -111,6 +116,10 @@ def _outline(value: Value, tally: _Tally, depth: int = 0) -> Any:
         value.freeze()
         n, (dtype, shape) = value.wire_shape()
         return [_NAMED, kind.__name__, n, _outline_array(dtype, shape, tally)]
+    if kind is TopK:  # as below, but of a known form: many are sent in a round
+        shape, indices, values = value.to_wire()
+        arrays = (_outline_sent(indices, tally), _outline_sent(values, tally))
+        return [_NAMED, kind.__name__, [_TUPLE, *shape], *arrays]
     if kind in STRUCTURED:
         return [_NAMED, kind.__name__, *(_outline(item, tally, deeper) for item in value.to_wire())]
     if isinstance(value, sp.csr_array | sp.csr_matrix):
