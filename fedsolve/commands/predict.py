@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import json
 import math
+import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from fedsolve.files import write_atomically
 from fedsolve.models import LinearModel, load_model
 from fedsolve.report.folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
 from fedsolve.typing import Array
+
+SHOWN = 8  # names in a message
 
 
 def predict(
@@ -104,7 +108,7 @@ def _model_in(folder: Path) -> Path:
 
 
 def _feature_names(path: Path, model: LinearModel) -> tuple[str, ...] | None:
-    """The raw columns by name: from the model's schema, or from what the run has left beside the model."""
+    """The raw columns by name: from what the run has left beside the model, or from the model."""
     beside = path.with_name(SUMMARY)
     if beside.is_file():
         try:
@@ -113,7 +117,7 @@ def _feature_names(path: Path, model: LinearModel) -> tuple[str, ...] | None:
             names = None
         if names:
             return tuple(names)
-    return None if model.transform is None else tuple(column.name for column in model.transform.columns)
+    return model.feature_names if model.transform is None else tuple(column.name for column in model.transform.columns)
 
 
 def _inputs(
@@ -129,20 +133,62 @@ def _inputs(
         if column not in columns:
             raise DataError(f"{source}: no column {column!r}; expected one of {', '.join(columns)}")
     truth = None if target is None else columns[target]
-    if names is None or not all(name in columns for name in names):
-        names = [name for name in columns if name not in drop and name != target]
-    expected = model.columns
-    if expected is not None and len(names) != expected:
-        some = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-        raise DataError(
-            f"{source}: {len(names)} columns ({some}), and the model takes {expected}; "
-            "say what is no feature with --target and --drop"
-        )
+    names = _chosen(source, list(columns), names, {*drop, target}, model.columns)
     for place, name in enumerate(names):
         kind = None if model.transform is None else model.transform.columns[place]
         if not isinstance(kind, Categorical):
             _check_numbers(source, name, columns[name])
     return _matrix([columns[name] for name in names]), truth
+
+
+def _chosen(
+    source: str,
+    found: Sequence[str],
+    wanted: Sequence[str] | None,
+    others: Collection[str | None],
+    expected: int | None,
+) -> Sequence[str]:
+    """The columns of a table that the model takes, in its order: by name where both sides have names, else by place."""
+    if wanted is not None:
+        missing = [name for name in wanted if name not in found]
+        if not missing:
+            return wanted
+        # Names that were only counted are none, unless the table has some of them.
+        if not _are_counted(found) and (not _are_counted(wanted) or len(missing) < len(wanted)):
+            raise DataError(_without(source, missing, [name for name in found if name not in wanted], found))
+    names = [name for name in found if name not in others]
+    if expected is not None and len(names) != expected:
+        raise DataError(
+            f"{source}: {len(names)} columns ({_some(names)}), and the model takes {expected}"
+            f"{'' if wanted is None or _are_counted(wanted) else f' ({_some(wanted)})'}; "
+            "say what is no feature with --target and --drop"
+        )
+    return names
+
+
+def _without(source: str, missing: Sequence[str], spare: Sequence[str], found: Sequence[str]) -> str:
+    """What to say of a table that lacks columns of the model."""
+    folded = {name.casefold(): name for name in spare}
+    hints = []
+    for name in missing[:SHOWN]:
+        close = difflib.get_close_matches(name.casefold(), folded, n=1)
+        hints.append(f"{name!r}" + (f" (is it {folded[close[0]]!r}?)" if close else ""))
+    more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+    return (
+        f"{source}: no column {', '.join(hints)}{more}, and the model takes its columns by name; the file has "
+        f"{_some(found)}; rename those that are meant, or remove the header if they are in the model's order"
+    )
+
+
+def _are_counted(names: Sequence[str]) -> bool:
+    """Whether these are what columns are called that have no names."""
+    return all(re.fullmatch(r"column_\d+", name) for name in names) or list(names) == [
+        f"x{place}" for place in range(len(names))
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
 
 
 def _check_numbers(source: str, name: str, cells: Array) -> None:

@@ -101,3 +101,51 @@ def test_a_regression_on_classes_is_scored_by_numbers(command: Command, table: P
     outcome = command("predict", "line.npz", whole, "--target", "diagnosis", "--drop", "patient")
     assert outcome.status == 2
     assert "the targets are text" in outcome.err
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> fs.LinearModel:
+    """A model of the columns a, b, c and age, by itself in small.npz."""
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    client = fs.Client("one", X, X @ [1.0, 2.0, 3.0, 4.0], feature_names=["a", "b", "c", "age"])
+    model = fs.run(fs.Newton(fs.Squared()), [client]).model
+    model.save(tmp_path / "small.npz")
+    return model  # type: ignore[no-any-return]
+
+
+def test_columns_are_found_by_name(command: Command, small: fs.LinearModel, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("id,age,c,b,a\n7,4,3,2,1\n")
+    found = command("predict", "small.npz", "new.csv", "--json").json["predictions"]
+    assert found == pytest.approx([30.0])
+    (tmp_path / "plain.csv").write_text("1,2,3,4\n")
+    assert command("predict", "small.npz", "plain.csv", "--json").json["predictions"] == pytest.approx([30.0])
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("age,c,b,A", "no column 'a' (is it 'A'?)"),
+        ("id,a,b,c", "no column 'age'"),
+        ("id,a,b", "no column 'c', 'age'"),
+        ("p,q,r,s", "no column 'a', 'b', 'c', 'age'"),
+    ],
+)
+def test_a_column_that_is_missing_is_named(
+    command: Command, small: fs.LinearModel, tmp_path: Path, header: str, said: str
+) -> None:
+    (tmp_path / "new.csv").write_text(f"{header}\n{','.join('1' for _ in header.split(','))}\n")
+    outcome = command("predict", "small.npz", "new.csv")
+    assert outcome.status == 2
+    assert said in outcome.sentence
+    assert header.replace(",", ", ") in outcome.sentence
+
+
+def test_a_model_without_names_counts_the_columns_of_a_header(command: Command, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    X[0, 0] = np.nan
+    client = fs.Client("one", X, X[:, 1])
+    model = fs.run(fs.Newton(fs.Squared(l2=0.1)), [client], preprocess=fs.data.Preprocess()).model
+    model.save(tmp_path / "nameless.npz")
+    (tmp_path / "new.csv").write_text("p,q\n1,2\n")
+    found = command("predict", "nameless.npz", "new.csv", "--json").json["predictions"]
+    assert found == model.predict(np.array([[1.0, 2.0]])).tolist()
