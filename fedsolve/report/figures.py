@@ -126,8 +126,13 @@ def _dress(axes: Any, histories: Mapping[str, Sequence[Row]], best_name: str) ->
     sent = [_sent(row) for rows in histories.values() for row in rows]
     ends = [rows[-1] for rows in histories.values() if rows]
     for line in axes:
+        drawn = any(len(curve.get_xdata()) for axis in line for curve in axis.get_lines())
         for axis in line:
-            axis.set_yscale("log")
+            if drawn:
+                axis.set_yscale("log")
+            else:  # a log scale needs something to show
+                axis.set_yticks([])
+                axis.text(0.5, 0.5, "nothing above 0 to draw", transform=axis.transAxes, ha="center", alpha=0.6)
             axis.grid(True, which="major", alpha=0.25)
             axis.spines[["top", "right"]].set_visible(False)
     # The columns share their axes, so that one of each sets both.

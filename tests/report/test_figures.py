@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from fedsolve.history import Row
-from fedsolve.report.figures import blank, draw_convergence, log_ticks
+from fedsolve.report.figures import blank, convergence, draw_convergence, log_ticks
 
 
 def _history(rounds: int, start: int, each: int) -> list[Row]:
@@ -50,3 +50,10 @@ def test_log_ticks() -> None:
     assert log_ticks(2_000, 900_000, 6) == [3e3, 1e4, 3e4, 1e5, 3e5]
     assert log_ticks(100, 10**8, 7) == [10.0**k for k in range(2, 9)]
     assert len(log_ticks(1, 10**12, 7)) <= 7
+
+
+@pytest.mark.parametrize("norm", [0.5, 0.0, None])
+def test_a_run_of_no_rounds_is_drawn(norm: float | None) -> None:
+    rows = [Row(0, value=1.0, gradient_norm=norm)]
+    assert convergence({"one": rows}).startswith(b"\x89PNG")
+    assert convergence({"one": rows, "two": rows}).startswith(b"\x89PNG")
