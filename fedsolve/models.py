@@ -29,6 +29,7 @@ class LinearModel:
     transform: Any = None  # the preprocessing the run agreed on: raw columns go in
     feature_names: tuple[str, ...] | None = None  # of the columns after preprocessing
     features: Any = None  # the map from these columns to those that `coef` is for; None: the same
+    inputs: int | None = None  # how many columns that map was fitted on; None: not known (files of older versions)
 
     def __repr__(self) -> str:
         features, outputs = self.coef.shape[0], self.coef.shape[1:]
@@ -77,8 +78,9 @@ class LinearModel:
         from fedsolve.design import as_design
         from fedsolve.features.mapped import FeatureDesign
 
-        if self.feature_names is not None and X.shape[1] != len(self.feature_names):
-            raise DataError(f"this model takes {len(self.feature_names)} columns, X has shape {X.shape}")
+        expected = self._mapped_columns
+        if expected is not None and X.shape[1] != expected:
+            raise DataError(f"this model takes {expected} columns, X has shape {X.shape}")
         if not sp.issparse(X) and np.isnan(X).any():
             self._refuse_missing(X)
         design = FeatureDesign(self.features, as_design(sp.csr_array(X) if sp.issparse(X) else X), keep=0)
@@ -152,9 +154,16 @@ class LinearModel:
         """How many columns go in; None if only the feature map could say."""
         if self.transform is not None:
             return len(self.transform.columns)
-        if self.features is not None:
-            return None if self.feature_names is None else len(self.feature_names)
-        return int(self.coef.shape[0])
+        return int(self.coef.shape[0]) if self.features is None else self._mapped_columns
+
+    @property
+    def _mapped_columns(self) -> int | None:
+        if self.inputs is not None or self.feature_names is None:
+            return self.inputs
+        return len(self.feature_names)
+
+    def with_inputs(self, inputs: int) -> LinearModel:
+        return replace(self, inputs=inputs)
 
     def with_transform(self, transform: Any) -> LinearModel:
         return replace(self, transform=transform)
@@ -175,6 +184,7 @@ class LinearModel:
             "transform": None if self.transform is None else self.transform.to_plain(),
             "feature_names": self.feature_names,
             "features": None if self.features is None else self.features.to_plain(),
+            "inputs": self.inputs,
         }
         buffer = io.BytesIO()
         np.savez(buffer, w=self.w, model=np.array(json.dumps(rest)))
@@ -211,6 +221,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
         transform,
         _as_tuple(rest["feature_names"]),
         features,
+        rest.get("inputs"),
     )
 
 

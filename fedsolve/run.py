@@ -152,6 +152,8 @@ class _Loop:
             model = model.with_transform(self.transform)
         if self.fed.feature_names is not None and hasattr(model, "with_names"):
             model = model.with_names(self.fed.feature_names)
+        if getattr(model, "features", None) is not None and hasattr(model, "with_inputs"):
+            model = model.with_inputs(self.fed.features)  # some maps take any number of columns
         return Run(
             self.algorithm,
             model,

@@ -38,7 +38,7 @@ def feature_ridge(
 
 def local_model(loss: LinearLoss, client: Client) -> LinearModel:
     """The local-only model: what one client learns without the others."""
-    return loss.model(to_numpy(loss.minimise(client)))
+    return loss.model(to_numpy(loss.minimise(client))).with_inputs(client.design.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,7 +159,7 @@ def test_save_load_predict(tmp_path: Path) -> None:
 
 def test_wrong_inputs_to_a_model() -> None:
     model = feature_ridge(fs.Polynomial(2), X, y, 1e-2)
-    with pytest.raises(DataError, match="65 features"):
+    with pytest.raises(DataError, match="10 columns"):
         model.predict(X[:, :4])
     with pytest.raises(DataError, match="missing"):
         model.predict(np.where(X[0, 0] == X, np.nan, X))
@@ -227,3 +227,28 @@ def test_a_map_for_other_columns_is_refused_before_anything_is_learned() -> None
     for algorithm in (fs.Newton, fs.DKRR):
         with pytest.raises(InputError, match="landmarks have 3 columns"):
             fs.run(algorithm(fs.Squared(l2=1.0, features=fs.Nystroem(np.eye(3), 1.0))), clients())
+
+
+def test_a_model_remembers_how_many_columns_its_map_takes(tmp_path: Path) -> None:
+    d = X.shape[1]
+    fitted = fs.run(fs.Newton(fs.Squared(l2=L2, features=MAP)), clients()).model
+    fitted.save(tmp_path / "model.npz")
+    for model in (fitted, fs.load_model(tmp_path / "model.npz"), feature_ridge(MAP, X, y, L2)):
+        assert model.columns == d
+        assert len(model.predict(X[:2])) == 2
+        with pytest.raises(DataError, match=rf"takes {d} columns, X has shape \(2, 3\)"):
+            model.predict(np.ones((2, 3)))
+
+
+def test_a_model_file_that_does_not_say_how_many_columns_is_read(tmp_path: Path) -> None:
+    import json
+
+    fitted = fs.run(fs.Newton(fs.Squared(l2=L2, features=MAP)), clients()).model
+    fitted.save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as file:
+        w, rest = file["w"], json.loads(str(file["model"]))
+    del rest["inputs"]
+    np.savez(tmp_path / "older.npz", w=w, model=np.array(json.dumps(rest)))
+    older = fs.load_model(tmp_path / "older.npz")
+    assert older.columns is None
+    assert np.array_equal(older.predict(X), fitted.predict(X))
