@@ -14,7 +14,7 @@ FedsolveError
 │   ├── ClientInputError  because of its data or of what it was asked to do with it; an InputError too
 │   ├── ClientMismatch    because it was started otherwise than the server; a ProtocolMismatch too
 │   ├── MemoryLost        the client no longer has the memory the server builds on
-│   └── LinkExceeded      a reply larger than the client's link allows
+│   └── LinkExceeded      a reply larger than the client's link allows; an InputError too
 ├── ProtocolMismatch      the two sides differ in version, protocol or hyper-parameters
 ├── QuorumNotReached      too few clients answered
 ├── CheckpointError       a checkpoint that is missing, damaged, or of another run
@@ -90,7 +90,7 @@ class MemoryLost(ClientError):
     """The client no longer has the version of its memory that the server builds on."""
 
 
-class LinkExceeded(ClientError):
+class LinkExceeded(ClientError, InputError):
     """A reply larger than the client's link allows in this round."""
 
 

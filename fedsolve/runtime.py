@@ -150,7 +150,8 @@ class Runtime:
                 allowance = self._allowance(memory, head)
             results: list[Part] = []
             counts: list[Counts] = []
-            sent, started = 0, time.perf_counter()
+            sent, largest, started = 0, 0, time.perf_counter()
+            heaviest: Route = ["session"]
             client = self.client
             for index, route in enumerate(request.routes.value):
                 client.enter(memory, (head.seed, head.round, head.exchange, index))
@@ -160,10 +161,13 @@ class Runtime:
                 part = self._call((route[0], route[1]), request.arguments[index])
                 if route[2] == "algorithm":
                     sent += part.size
+                    if part.size > largest:
+                        heaviest, largest = route, part.size
                 results.append(part)
                 counts.append(client.counts)
             reply = Reply(head, time.perf_counter() - started, counts, results)
             if allowance is not None and sent:
+                route = heaviest  # what to name if it is too much
                 self._charge(memory, head, allowance, sent + reply.overhead)
         except Exception as error:  # reported, not hidden: the server raises it with the client's name
             return _failure(head, ".".join(route[:2]), error)
@@ -245,9 +249,20 @@ class Runtime:
 
     def _charge(self, memory: Memory, head: Preamble, allowance: int, size: int) -> None:
         if size > allowance:
-            text = f"a reply of {size} bytes, but the link has {allowance} left in round {head.round}"
+            needed = _sent_in(memory, head.round) + size
+            text = (
+                f"a reply of {size} bytes, but the link has {allowance} left in round {head.round}; give the link at "
+                f"least {needed} bytes per round{self._sending_less()}"
+            )
             raise LinkExceeded(self.client.name, "link", text)
         memory[_SENT] = (head.round, _sent_in(memory, head.round) + size)
+
+    def _sending_less(self) -> str:
+        if "folds" in self.serves.protocols:  # a cross-validation
+            return ", or set a smaller reply_bytes, so that less is asked for at a time"
+        if type(self.serves.protocols.get("algorithm")).__name__.startswith("SHED"):
+            return ""
+        return ", or use an algorithm that sends less (SHED fits what it sends to the link)"
 
 
 _SENT = "sent in round"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import time
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from fedsolve.commands import problem as problems
 from fedsolve.commands.console import Interrupted, emit, steps_bar
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.losses import LinearLoss
+from fedsolve.preflight import check_needs
 from fedsolve.report import RunFolder
 from fedsolve.report.selected import Row, heading, selection_page, table
 from fedsolve.report.tables import size
@@ -88,7 +90,11 @@ def _grid(what: config.Select, algorithms: dict[str, Any], file: Path) -> list[L
             "give all of them the same in [loss]"
         )
     try:
-        return loss_grid(losses.pop(), **what.lists())
+        grid = loss_grid(losses.pop(), **what.lists())
+        for algorithm, loss in itertools.product(algorithms.values(), grid):
+            if isinstance(getattr(algorithm, "loss", None), LinearLoss):
+                check_needs(algorithm, loss)  # or the run with what is chosen would be refused
+        return grid
     except ConfigError as error:
         raise ConfigError(f"{file}: select: {error}") from None
 

@@ -164,3 +164,19 @@ def test_a_round_without_a_limit_has_none():
 def test_a_link_carries_something(limit):
     with pytest.raises(ConfigError):
         Link(limit)
+
+
+@EVERY_TRANSPORT
+def test_what_exceeds_a_link_is_named_and_says_what_to_do(kind):
+    """The step is the largest of the algorithm's, not what travels along to measure."""
+    fed, transport = federation(Link(500), kind)
+    fed.attach((Mean(MEASURE.value_and_gradient, w=np.zeros(2)),), lambda results: None)
+    with pytest.raises(LinkExceeded, match=r"least \d+ bytes per round, or use an algorithm that sends less") as caught:
+        fed.exchange(Gather(STEPS.numbers, size=100), Gather(STEPS.name))
+    assert caught.value.step == "algorithm.numbers"
+    needed = int(str(caught.value).split("at least ")[1].split()[0])
+    transport.close()
+    fed, transport = federation(Link(needed), kind)
+    fed.attach((Mean(MEASURE.value_and_gradient, w=np.zeros(2)),), lambda results: None)
+    fed.exchange(Gather(STEPS.numbers, size=100), Gather(STEPS.name))
+    transport.close()

@@ -190,3 +190,20 @@ def test_tables_are_read_back_as_they_were() -> None:
         "algorithms": [{"name": "Newton"}, {"name": "FedAvg", "local": {"steps": 5, "a": {"b": [1.5, 2.0]}}}],
     }
     assert tomllib.loads(toml.dumps(tables)) == tables
+
+
+def test_penalties_the_algorithm_has_no_step_for_are_refused(
+    command: Command, run_file: RunFile, tmp_path: Path
+) -> None:
+    file = run_file(('name = "Newton"', 'name = "FedNewtonCG"'), add="\n[select]\nl1 = [0.0, 1e-3]\n")
+    outcome = command("select", file, "-o", "results")
+    assert outcome.status == 2
+    assert "select: FedNewtonCG has no step for an l1 penalty; use Newton" in outcome.sentence
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_link_too_narrow_for_the_replies_names_reply_bytes(command: Command, run_file: RunFile) -> None:
+    outcome = command("select", run_file(add=SELECT + "\n[link]\nbytes_per_round = 5000\n"), "-o", "results")
+    assert outcome.status == 2
+    assert "smaller reply_bytes" in outcome.sentence
+    assert "SHED" not in outcome.sentence
