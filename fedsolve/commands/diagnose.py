@@ -13,7 +13,7 @@ from rich.table import Table
 from fedsolve import config
 from fedsolve.commands import problem as problems
 from fedsolve.commands.console import emit
-from fedsolve.diagnose import Contraction, Contractions, Heterogeneities, Heterogeneity, regime
+from fedsolve.diagnose import Contraction, Contractions, Heterogeneities, Heterogeneity, Regime, regime
 from fedsolve.diagnose.opened import opened
 from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
@@ -54,7 +54,7 @@ def diagnose(file: Path, steps: int, as_json: bool) -> int:
         road.close()
     samples = sum(differs.samples.values())
     case = regime(min(differs.samples.values()), samples)
-    said = _sentences(rho, differs, loss, case.sentence)
+    said = _sentences(rho, differs, loss, case)
     title = f"{problem.data.name}, {len(problem.clients)} clients, {samples:,} samples, {order} features"
     result = {
         "status": "ok",
@@ -118,18 +118,32 @@ def _plain_rho(rho: Contractions) -> dict[str, Any]:
     }
 
 
-def _sentences(rho: Contractions | None, differs: Heterogeneities, loss: LinearLoss, case: str) -> dict[str, str]:
+def _sentences(rho: Contractions | None, differs: Heterogeneities, loss: LinearLoss, case: Regime) -> dict[str, str]:
     found = {
         "contraction": "there are too many features for FedNewton, which factorises a matrix of their number squared"
         if rho is None
-        else rho.sentence + ("" if loss.quadratic else "; all this with the Hessians at w = 0")
+        else rho.sentence
     }
     found |= differs.sentences()
-    found["regime"] = (
-        "by Theorem 3 of paper 000, which is of clients with one distribution (r = 1/2, γ = 1, no constants), "
-        f"the smallest client has {case}"
-    )
+    found["regime"] = _regime_sentence(rho, differs, loss, case)
     return found
+
+
+def _regime_sentence(rho: Contractions | None, differs: Heterogeneities, loss: LinearLoss, case: Regime) -> str:
+    """What Theorem 3 says from the numbers of samples alone, and whether what was measured agrees."""
+    verdict = None if rho is None else rho.verdict
+    if case.iterations_help:
+        denied = verdict == "diverges" or not differs.sees_all or (case.case == 4 and differs.fits_differ)
+    else:
+        denied = verdict == "converges"
+    kind = "" if loss.quadratic else "least squares and "
+    theorem = f"Theorem 3 of paper 000, which is of {kind}clients with one distribution (r = 1/2, γ = 1, no constants)"
+    if denied:
+        return (
+            f"{theorem}, is no guide here: going by numbers of samples alone, it puts the smallest client among those "
+            f"with {case.sentence.partition(':')[0]}; what was measured says otherwise"
+        )
+    return f"by {theorem}, the smallest client has {case.sentence}"
 
 
 def _table(differs: Heterogeneities) -> Table:

@@ -8,6 +8,9 @@ Only sums leave the clients, and labels are not used where the loss is quadratic
 
 The Ritz value is never above λ_max: ρ > 1 is certain as soon as it is seen. How far it may be below is bounded, with
 probability 99 % over the random start, from the recurrence itself (docs/decisions/013-the-verdict-on-rho.md).
+
+All this is of a quadratic. For other losses it is of the Hessians at one w, zero unless given: where the iteration goes
+on they are others, and the verdict is an indication.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ _AT = "diagnose.w"
 
 @dataclass(frozen=True)
 class Contractions:
-    """What is known of ρ after so many steps.
+    """What is known of ρ after so many steps; of the Hessians at one w, where the loss is not quadratic.
 
     rho       λ − 1 for the largest Ritz value λ; never above the true one
     error     some eigenvalue of AH is this near to λ (the norm of the residual)
@@ -57,12 +60,14 @@ class Contractions:
 
     @property
     def plain_rounds(self) -> int | None:
-        """Rounds of plain FedNewton to a relative error of 1e-8; None where it diverges or might."""
+        """Rounds of plain FedNewton to a relative error of 1e-8; None where it diverges or might. With these Hessians:
+        where the loss is not quadratic, an indication."""
         return _plain_rounds(max(self.rho, 1.0 - self.least)) if self.verdict == "converges" else None
 
     @property
     def cg_rounds(self) -> int:
-        """Rounds of FedNewtonCG to the same, by the bound of conjugate gradients; it usually needs fewer."""
+        """Rounds of FedNewtonCG to the same, by the bound of conjugate gradients; it usually needs fewer. This is of
+        one Newton system: a loss that is not quadratic has several, one after the other."""
         return _cg_rounds(self.rho, self.least)
 
 
@@ -129,9 +134,12 @@ class Contraction:
             betas.append(0.0 if done else beta)
             if done or len(alphas) == self.steps:
                 break
-        return self._judge(alphas, betas, first, order, since(fed, before))
+        where = None if self.loss.quadratic else "w = 0" if w is None else "this w"
+        return self._judge(alphas, betas, first, order, where, since(fed, before))
 
-    def _judge(self, alphas: list[float], betas: list[float], start: float, order: int, ledger: Ledger) -> Contractions:
+    def _judge(
+        self, alphas: list[float], betas: list[float], start: float, order: int, where: str | None, ledger: Ledger
+    ) -> Contractions:
         off = np.array(betas[:-1])
         theta, S = np.linalg.eigh(np.diag(alphas) + np.diag(off, 1) + np.diag(off, -1))
         rho, error = float(theta[-1]) - 1.0, betas[-1] * abs(float(S[-1, -1]))
@@ -142,7 +150,7 @@ class Contraction:
         upper = _upper(theta, betas, share) - 1.0
         verdict: Verdict = "diverges" if rho > 1 else "converges" if upper < 1 else "too close to say"
         least = float(theta[0])
-        sentence = _sentence(verdict, rho, upper, least, len(alphas))
+        sentence = _sentence(verdict, rho, upper, least, len(alphas), where)
         return Contractions(rho, error, upper, mu > 0, least, len(alphas), verdict, sentence, ledger)
 
 
@@ -207,18 +215,33 @@ def _cg_rounds(rho: float, least: float) -> int:
     return max(1, math.ceil(math.log(ACCURACY / 2) / math.log((root - 1) / (root + 1))))
 
 
-def _sentence(verdict: Verdict, rho: float, upper: float, least: float, steps: int) -> str:
-    cg = f"FedNewtonCG, which needs at most about {_cg_rounds(rho, least)} rounds to 1e-8"
+def _sentence(verdict: Verdict, rho: float, upper: float, least: float, steps: int, where: str | None) -> str:
+    """`where` the Hessians were taken; None if they are the same everywhere."""
+    most = f"at most about {_cg_rounds(rho, least)} rounds to 1e-8" + ("" if where is None else " for each Newton step")
+    cg = f"FedNewtonCG, which needs {most}"
+    seen = "" if where is None else f"with the Hessians at {where}, which is an indication and no more, "
     if verdict == "diverges":
-        return f"plain FedNewton would diverge here (ρ ≥ {rho:.3g}): use {cg}"
+        return f"{seen}plain FedNewton would diverge{' here' if where is None else ''} (ρ ≥ {rho:.3g}): use {cg}"
     if verdict == "too close to say":
+        low, high = _apart(rho, upper, 3)
         return (
-            f"after {steps} steps ρ is between {rho:.3g} and {upper:.3g}, too close to 1 to say whether "
+            f"{seen}after {steps} steps ρ is between {low} and {high}, too close to 1 to say whether "
             f"plain FedNewton converges: use {cg}, or ask for more steps"
         )
-    said = f"plain FedNewton converges here (ρ ≈ {max(rho, 0.0):.2g}, below {max(upper, 0.0):.2g})"
+    low, high = _apart(max(rho, 0.0), max(upper, 0.0), 2)
+    does = "converges here" if where is None else "would converge"
+    said = f"{seen}plain FedNewton {does} (ρ ≈ {low}, below {high})"
     if least < 1 - 1e-6:
         slow = f"some client's Hessian is singular, and part of the error only shrinks to {1 - least:.2g} in a round"
         return f"{said}, but {slow}: use {cg}"
     rounds = f"in about {_plain_rounds(max(rho, 0.0))} rounds to 1e-8"
-    return f"{said}, {rounds}; FedNewtonCG needs at most about {_cg_rounds(rho, least)}"
+    return f"{said}, {rounds}; FedNewtonCG needs {most if where else most.removesuffix(' rounds to 1e-8')}"
+
+
+def _apart(low: float, high: float, decimals: int) -> tuple[str, str]:
+    """Both with so many decimals, or more until they tell the two apart; the upper one is rounded up."""
+    for count in range(decimals, 10):
+        below, above = f"{low:.{count}f}", f"{math.ceil(high * 10**count) / 10**count:.{count}f}"
+        if float(below) < float(above) and (high < 1) == (float(above) < 1):
+            break
+    return below, above

@@ -33,6 +33,7 @@ from fedsolve.losses import LinearLoss
 from fedsolve.typing import Array
 
 MOST_ROUNDS = 50  # of Newton's method, to the pooled solution
+ALIKE, FAR = 0.1, 0.3  # of ‖C‖, of ‖w‖_H: from where on a client's inputs, or its fit, are called others
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Heterogeneities:
                               there are too many features for Hessians, or the pooled loss has no minimiser
     dimension                 N(λ) of all, at most `dimension_error` too low (0: exact)
     dimensions                N_j(λ); None where neither samples nor features are few enough
+    rank                      tr C / ‖C‖, in how many directions the inputs vary as much as in the first
     """
 
     data: dict[str, float]
@@ -55,38 +57,76 @@ class Heterogeneities:
     dimension_error: float
     dimensions: dict[str, float | None]
     samples: dict[str, int]
+    rank: float
     ledger: Ledger
 
+    def by_chance(self, name: str) -> float:
+        """About what ‖C − C_j‖ / ‖C‖ would be if this client's samples were drawn from what all have together: the
+        largest for Gaussian inputs, 2√(r/n) + r/n with r = tr C / ‖C‖ (exact where they vary alike in r directions)."""
+        share = self.rank / self.samples[name]
+        return 2 * math.sqrt(share) + share
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the smallest client has samples enough for the effective dimensions."""
+        return min(self.samples.values()) > 2 * (self.dimension + self.dimension_error)
+
+    @property
+    def fits_differ(self) -> bool:
+        """Whether some client's own fit is far from the pooled one, or does not exist."""
+        if self.model is None or self.model_scale is None:
+            return False
+        return any(distance > FAR * self.model_scale for distance in self.model.values())
+
     def sentences(self) -> dict[str, str]:
-        """What follows from each, in a sentence."""
-        worst = max(self.data, key=lambda name: self.data[name])
-        share = self.data[worst] / self.scale if self.scale else 0.0
-        among = f"{worst} differs most from all in its inputs, by {share:.2g} of their scale"
-        said = {
-            "data": f"{among}" + (": inputs are not alike" if share > 0.1 else ": inputs are much alike"),
-            "model": self._model_sentence(),
-        }
+        """What follows from each, in a sentence. None begins with a client's name, which has no other spelling."""
+        said = {"data": self._data_sentence(), "model": self._model_sentence()}
         most = f"{self.dimension:.3g}"
         if self.dimension_error > 0.01 * self.dimension:
             most += f" to {self.dimension + self.dimension_error:.3g}"
         fewest = min(self.samples, key=lambda name: self.samples[name])
-        enough = self.samples[fewest] > 2 * (self.dimension + self.dimension_error)
         said["dimension"] = f"the data has about {most} effective dimensions, and the smallest client, {fewest}, " + (
             f"{self.samples[fewest]:,} samples: "
-            + ("enough to see them all" if enough else "too few to see them all, and its Hessian is not the pool's")
+            + (
+                "enough to see them all"
+                if self.sees_all
+                else "too few to see them all, and its Hessian is not the pool's"
+            )
         )
         return said
+
+    def _data_sentence(self) -> str:
+        shares = {name: apart / self.scale if self.scale else 0.0 for name, apart in self.data.items()}
+        worst = max(shares, key=lambda name: shares[name])
+        said = f"in its inputs {worst} differs most from all together: ‖C − C_j‖ is {shares[worst]:.2g} of ‖C‖"
+        if shares[worst] <= ALIKE:
+            return f"{said}: inputs are much alike"
+        beyond = [name for name, share in shares.items() if share > max(ALIKE, self.by_chance(name))]
+        if not beyond:
+            chance = (
+                f"chance can make up to about {self.by_chance(worst):.2g} with {self.samples[worst]:,} Gaussian samples"
+            )
+            return f"{said}, and {chance} of one distribution: no sign that inputs are not alike"
+        who = max(beyond, key=lambda name: shares[name] / self.by_chance(name))
+        chance = f"where chance makes up to about {self.by_chance(who):.2g} with {self.samples[who]:,} Gaussian samples"
+        if who != worst:
+            said += f"; for {who} it is {shares[who]:.2g}"
+        return f"{said}, {chance} of one distribution: inputs are not alike"
 
     def _model_sentence(self) -> str:
         if self.model is None or self.model_scale is None:
             return "local fits were not compared: too many features, or no pooled fit"
         lost = [name for name, distance in self.model.items() if not math.isfinite(distance)]
         if lost:
-            return f"{', '.join(lost)} cannot fit a model alone (no finite minimiser): it needs the others"
+            return f"alone, {', '.join(lost)} cannot fit a model (no finite minimiser), and needs the others"
         worst, distance = max(self.model.items(), key=lambda item: item[1])
         share = distance / self.model_scale if self.model_scale else 0.0
-        what = "averaging local fits (DKRR) loses much" if share > 0.3 else "local fits are close to the pooled one"
-        return f"{worst}'s own fit is the farthest from the pooled one, by {share:.2g} of its norm: {what}"
+        what = (
+            "averaging local fits (DKRR) loses much" if self.fits_differ else "local fits are close to the pooled one"
+        )
+        return (
+            f"of all own fits that of {worst} is the farthest from the pooled one, by {share:.2g} of its norm: {what}"
+        )
 
 
 @dataclass(frozen=True)
@@ -196,6 +236,7 @@ class Heterogeneity:
             0.0 if not missing else missing / self.loss.l2 if self.loss.l2 else math.inf,
             {name: reply[1] for name, reply in replies.items()},
             samples,
+            (float(values.sum()) + missing) / float(values.max()) if values.max() > 0 else 0.0,
             since(fed, before),
         )
 

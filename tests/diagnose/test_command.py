@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import fedsolve as fs
+from fedsolve.commands.diagnose import _sentences
+from fedsolve.diagnose import contraction, heterogeneity, regime
 from tests.cli.conftest import Command
 
 RunFile = Callable[..., Path]
@@ -47,6 +51,43 @@ def test_other_losses_and_roads(command: Command, run_file: RunFile) -> None:
     assert command("diagnose", there, "--json").json == here
     more = command("diagnose", squared, "--steps", "30", "--json").json["contraction"]
     assert more["rho"] >= here["contraction"]["rho"]
+
+
+def test_a_loss_that_is_not_quadratic_gets_an_indication(command: Command, run_file: RunFile) -> None:
+    said = " ".join(command("diagnose", run_file()).out.split())
+    assert "• With the Hessians at w = 0, which is an indication and no more, plain FedNewton would diverge" in said
+    assert "rounds to 1e-8 for each Newton step" in said
+    squared = run_file(('name = "Logistic"', 'name = "Squared"'), name="squared.toml")
+    said = command("diagnose", squared, "--json").json["sentences"]["contraction"]
+    assert "indication" not in said
+    assert "for each Newton step" not in said
+
+
+def test_the_theorem_does_not_contradict_what_was_measured(command: Command, run_file: RunFile) -> None:
+    found = command("diagnose", run_file(), "--json").json
+    assert found["regime"]["iterations_help"]
+    assert "would diverge" in found["sentences"]["contraction"]
+    assert "is no guide here" in found["sentences"]["regime"]
+    assert found["sentences"]["regime"].endswith("what was measured says otherwise")
+    assert "least squares" in found["sentences"]["regime"]
+
+
+def test_the_theorem_where_it_agrees_and_where_not() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    loss = fs.Squared(l2=0.1)
+    clients = fs.data.partition(X, X @ np.ones(3), fs.data.IID(), clients=2)
+    rho, differs = contraction(loss, clients), heterogeneity(loss, clients)
+    for case, agrees in ((regime(200, 400), True), (regime(2, 400), False)):
+        said = _sentences(rho, differs, loss, case)["regime"]
+        assert said.startswith("by Theorem 3") == agrees
+        assert ("no guide" in said) != agrees
+
+
+def test_names_are_spelt_as_they_are(command: Command, run_file: RunFile) -> None:
+    said = command("diagnose", run_file()).out
+    assert "client-" in said
+    assert "Client-" not in said
 
 
 @pytest.mark.parametrize("given", [("--steps", "0"), ("--nothing",)])

@@ -11,6 +11,7 @@ import scipy.linalg
 import fedsolve as fs
 from fedsolve.calls import Mean
 from fedsolve.diagnose import Contraction, contraction
+from fedsolve.diagnose.contraction import _apart
 from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
 from fedsolve.losses import LinearLoss
@@ -181,3 +182,22 @@ def test_wrong_input() -> None:
         Contraction(SQUARED, steps=0)
     with pytest.raises(ConfigError, match="Hessian"):
         contraction(fs.Squared(), [fs.Client("a", np.zeros((3, 2)), np.ones(3))])
+
+
+def test_the_sentence_says_where_the_hessians_are() -> None:
+    posed = PROBLEMS["logistic | label-skewed"]
+    found = contraction(posed.loss, posed.clients())
+    assert found.sentence.startswith("with the Hessians at w = 0, which is an indication and no more, ")
+    assert "for each Newton step" in found.sentence
+    there = contraction(posed.loss, posed.clients(), w=np.ones_like(posed.loss.zero(posed.clients()[0])))
+    assert there.sentence.startswith("with the Hessians at this w, ")
+    quadratic = PROBLEMS["squared | unbalanced"]
+    assert "Hessians at" not in contraction(quadratic.loss, quadratic.clients()).sentence
+
+
+def test_bounds_are_told_apart() -> None:
+    assert _apart(0.638, 0.6385, 2) == ("0.638", "0.639")
+    assert _apart(0.231, 0.2311, 2) == ("0.23", "0.24")
+    assert _apart(0.97, 0.9991, 2) == ("0.9700", "0.9991")
+    assert _apart(0.93, 1.2151, 2) == ("0.93", "1.22")
+    assert _apart(0.0, 1e-14, 2) == ("0.00", "0.01")

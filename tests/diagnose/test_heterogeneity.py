@@ -144,3 +144,28 @@ def test_the_regimes() -> None:
     for wrong in ((0, 10, 0.5, 1.0), (11, 10, 0.5, 1.0), (5, 10, 0.1, 0.5), (5, 10, 0.5, 1.5)):
         with pytest.raises(ConfigError):
             regime(*wrong)
+
+
+def test_inputs_are_held_against_what_chance_makes() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 10))
+    clients = fs.data.partition(X, X[:, 0], fs.data.IID(), clients=8)
+    found = heterogeneity(fs.Squared(l2=0.1), clients)
+    assert found.rank == pytest.approx(np.trace(X.T @ X) / np.linalg.norm(X.T @ X, 2))
+    assert max(found.data.values()) > 0.1 * found.scale
+    said = found.sentences()["data"]
+    assert "of ‖C‖, and chance can make up to about" in said
+    assert "no sign that inputs are not alike" in said
+    other = [*clients[1:], fs.Client("other", 3 * clients[0].X, clients[0].y)]
+    said = heterogeneity(fs.Squared(l2=0.1), other).sentences()["data"]
+    assert said.startswith("in its inputs other differs most")
+    assert said.endswith("inputs are not alike")
+    assert "no sign" not in said
+
+
+def test_no_sentence_begins_with_a_name() -> None:
+    for name in ("squared | unbalanced", "logistic | label-skewed", "softmax | balanced"):
+        posed = PROBLEMS[name]
+        clients = posed.clients()
+        for sentence in heterogeneity(posed.loss, clients).sentences().values():
+            assert not any(sentence.startswith(one.name) for one in clients)
