@@ -34,7 +34,7 @@ def skewed(features: int, mu: float, quick: bool) -> Make:
     paper="002",
     place="notes, better than the paper",
     title="SHED with our options, one by one, where the paper's problem is hardest",
-    takes="4 min",
+    takes="3 min",
 )
 def best(seeds: Seeds, quick: bool) -> Result:
     """What L-BFGS, the pipeline and half precision save, and when exact Newton is cheaper than all of it."""
@@ -101,7 +101,7 @@ IMPROVED = {"n = 300, μ = 1e-5": (223, 126), "n = 300, μ = 1e-8": (498, 218), 
     paper="002",
     place="notes, what must hold",
     title="Iterations on the problem most like the paper's, and what L-BFGS saves",
-    takes="8 min",
+    takes="5 min",
 )
 def counts(seeds: Seeds, quick: bool) -> Result:
     """The counts that the notes have, in as many splits as there are seeds."""

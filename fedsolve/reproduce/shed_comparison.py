@@ -90,7 +90,11 @@ class Comparison:
                 draw_curves(axis, {name: _curve(one, counted) for name, one in found.items()}, over=label)
                 axis.set_ylabel("f − f*")
             grid[0][column].set_title(problem, fontsize=10)
-        grid[0][0].legend(frameon=False, fontsize=8)
+            if column == 0 or self._methods(problem) != self._methods(next(iter(self.abouts))):
+                grid[0][column].legend(frameon=False, fontsize=8)
+
+    def _methods(self, problem: str) -> list[str]:
+        return [method for where, method in self.traces if where == problem]
 
 
 def compare(
