@@ -118,6 +118,8 @@ class Client:
         self.feature_names = None if feature_names is None else tuple(feature_names)
         if self.feature_names is not None and len(self.feature_names) != self.X.shape[1]:
             raise DataError(f"client {name!r}: {len(self.feature_names)} feature names for {self.X.shape[1]} columns")
+        if link is not None and not isinstance(link, Link):
+            raise DataError(f"client {name!r}: link is a Link, such as Link(bytes_per_round=2000), got {link!r}")
         self.link = link or UNLIMITED
         self.is_numpy = isinstance(self.y, np.ndarray)
         self.xp: Any = namespace(self.y)

@@ -59,6 +59,10 @@ def check_algorithm(algorithm: Any) -> None:
 def check_needs(algorithm: Any, loss: Any) -> None:
     """What an algorithm needs of a loss is refused before anything is sent, not in the middle of a run."""
     name = type(algorithm).__name__
+    if isinstance(loss, type):
+        raise ConfigError(f"the loss of {name}, {loss.__name__}, is a class: give an instance, {loss.__name__}(l2=…)")
+    if (loss is not None or getattr(algorithm, "needs", ())) and not callable(getattr(loss, "gradient", None)):
+        raise ConfigError(f"{name} takes a loss such as Logistic(l2=0.01), got {loss!r}")
     if getattr(loss, "l1", 0.0) > 0 and "l1" not in getattr(algorithm, "supports", ()):
         raise ConfigError(f"{name} has no step for an l1 penalty; use Newton, or l1 = 0")
     for need in sorted(getattr(algorithm, "needs", ())):
@@ -67,6 +71,8 @@ def check_needs(algorithm: Any, loss: Any) -> None:
                 raise ConfigError(f"{name} needs strong convexity: give the loss l2 > 0 and no free intercept")
         elif need == "quadratic":
             if not loss.quadratic:
-                raise ConfigError(f"{name} needs a quadratic loss such as Squared, got {type(loss).__name__}")
+                raise ConfigError(
+                    f"{name} needs a quadratic loss such as Squared, got {type(loss).__name__}; use SHED or Newton"
+                )
         elif need not in loss.provides:
             raise ConfigError(f"{name} needs a loss with {need}, which {type(loss).__name__} does not have")

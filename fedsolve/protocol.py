@@ -65,7 +65,9 @@ def steps(protocol: Any) -> dict[str, Callable[..., Any]]:
 
 def collect(name: str, protocol: Any) -> Iterator[tuple[str, Any]]:
     """A protocol and the protocols among its fields, each under its path: `algorithm`, `algorithm.search`."""
-    if not is_dataclass(protocol) or isinstance(protocol, type):
+    if isinstance(protocol, type):
+        raise ConfigError(f"{name} is the class {protocol.__name__}: call it, {protocol.__name__}(…)")
+    if not is_dataclass(protocol):
         raise ConfigError(f"a protocol is a frozen dataclass, got {protocol!r}")
     yield name, protocol
     for field in fields(protocol):

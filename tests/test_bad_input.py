@@ -79,6 +79,11 @@ def test_federations_without_clients_or_with_twins() -> None:
         fs.run(fs.Newton(fs.Squared()), [(X, Y)])
 
 
+def test_a_link_that_is_none() -> None:
+    with pytest.raises(DataError, match=r"'a': link is a Link, such as Link\(bytes_per_round=2000\), got 2000"):
+        fs.Client("a", X, Y, link=2000)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -108,6 +113,25 @@ def test_federations_without_clients_or_with_twins() -> None:
             "not both",
         ),
         (lambda: fs.run(fs.Newton, [fs.Client("a", X, Y)]), "Newton is a class: give an instance"),
+        (lambda: fs.Link(bytes_per_round="2kB"), "bytes_per_round is a whole number such as 2000.*got '2kB'"),
+        (lambda: fs.Link(2e3), "bytes_per_round is a whole number.*got 2000.0"),
+        (lambda: fs.Link(vectors_per_round=1.5), "vectors_per_round is a whole number.*got 1.5"),
+        (
+            lambda: fs.cross_validate(fs.Squared(), [fs.Client("a", X, Y)]),
+            r"give a list, or make a grid with loss_grid",
+        ),
+        (lambda: fs.run(fs.SHED("logistic"), [fs.Client("a", X, Y)]), "SHED takes a loss .*got 'logistic'"),
+        (lambda: fs.run(fs.Newton("logistic"), [fs.Client("a", X, Y)]), "Newton takes a loss .*got 'logistic'"),
+        (lambda: fs.run(fs.Newton(None), [fs.Client("a", X, Y)]), "Newton takes a loss .*got None"),
+        (lambda: fs.run(fs.Newton(fs.Squared), [fs.Client("a", X, Y)]), r"Squared, is a class: give an instance"),
+        (
+            lambda: fs.run(fs.Newton(fs.Squared()), [fs.Client("a", X, Y)], preprocess=fs.data.Preprocess),
+            r"preprocess is the class Preprocess: call it, Preprocess\(",
+        ),
+        (
+            lambda: fs.run(fs.SHEDLeastSquares(fs.Logistic()), [fs.Client("a", X, Y)]),
+            "SHEDLeastSquares needs a quadratic loss such as Squared, got Logistic; use SHED",
+        ),
     ],
 )
 def test_hyper_parameters_that_make_no_sense(make: object, message: str) -> None:
