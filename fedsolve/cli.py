@@ -131,7 +131,7 @@ def select(
     json: Json = False,
     trace: Traceback = False,
 ) -> int:
-    """Choose penalties and feature maps by cross-validation, as [select] of a run file says; see docs/run-file.md."""
+    """Choose penalties and feature maps by cross-validation, as \\[select] of a run file says; see docs/run-file.md."""
     from fedsolve.commands import select
 
     return select.select(file, output, force, json)

@@ -177,6 +177,12 @@ class LogRange(Table):
     high: float = Field(gt=0)
     points: int = Field(ge=2)
 
+    @model_validator(mode="after")
+    def _upwards(self) -> LogRange:
+        if self.low > self.high:
+            raise ValueError(f"low = {self.low:g} is above high = {self.high:g}; exchange them")
+        return self
+
     def values(self) -> list[float]:
         ratio = self.high / self.low
         inner = [self.low * ratio ** (index / (self.points - 1)) for index in range(1, self.points - 1)]
@@ -277,7 +283,7 @@ def parse(text: str, name: str = "run file") -> Config:
         return Config.model_validate(tables)
     except ValidationError as error:
         said: dict[str, str] = {}
-        for each in error.errors():
+        for each in _of_the_alternative_meant(error.errors()):
             key, sentence = _sentence(each)
             said[key] = _joined(said[key], sentence) if key in said else sentence
         raise ConfigError(f"{name}: {'; '.join(said.values())}") from None
@@ -334,6 +340,25 @@ _WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
+def _of_the_alternative_meant(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Where a value may be of several types and is of one of them, but faulty, what the others would want is noise."""
+
+    def is_noise(one: ErrorDetails) -> bool:
+        *base, last = one["loc"] or ("",)
+        if not (one["type"].endswith("_type") and isinstance(last, str) and _is_type_name(last)):
+            return False
+        depth = len(base)
+        return any(
+            list(other["loc"][:depth]) == base
+            and other["loc"][depth] != last
+            and (len(other["loc"]) > depth + 1 or not other["type"].endswith("_type"))
+            for other in errors
+            if len(other["loc"]) > depth
+        )
+
+    return [one for one in errors if not is_noise(one)]
+
+
 def _joined(first: str, second: str) -> str:
     """What one key may be, of several alternatives that all failed."""
     head, mark, got = first.rpartition(", got ")
@@ -371,7 +396,17 @@ def _place(location: tuple[int | str, ...]) -> tuple[str, type[BaseModel]]:
 
 
 def _is_type_name(part: str) -> bool:
-    return part.split("[")[0] in ("str", "int", "float", "bool", "list", "dict", "none", "constrained-int", "LogRange")
+    return part.split("[")[0] in (
+        "str",
+        "int",
+        "float",
+        "bool",
+        "list",
+        "dict",
+        "none",
+        "constrained-int",
+        "function-after",
+    )
 
 
 def _model_of(annotation: Any) -> type[BaseModel] | None:

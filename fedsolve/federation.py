@@ -76,6 +76,7 @@ class Federation:
         self.participation = participation or Participation()
         self.ledger = Ledger()
         self.clients: tuple[str, ...] = tuple(transport.names)
+        self.participation.check_names(self.clients)
         self.info: dict[str, ClientInfo] = {}
         self.weights: dict[str, float] = {}
         self._alike = False  # whether all weights are equal

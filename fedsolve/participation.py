@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, UnknownName
 
 # Streams of the run's seed that are not any client's: kept apart from client keys by their place in the list.
 _INVITE, _FATE = 1, 2
@@ -49,6 +49,18 @@ class Participation:
         if self.latency is not None and self.deadline is None:
             raise ConfigError("latency is simulated to see who misses the deadline: set a deadline too")
 
+    def check_names(self, clients: tuple[str, ...]) -> None:
+        """Refuse what is said of a client that there is not, or not said of one that there is."""
+        if not isinstance(self.latency, Mapping):
+            return
+        known = set(clients)
+        for name in self.latency:
+            if name not in known:
+                raise UnknownName("client in latency", name, clients)
+        for name in clients:
+            if name not in self.latency:
+                raise ConfigError(f"latency has no entry for client {name!r}")
+
     def invite(self, seed: int, round: int, clients: tuple[str, ...]) -> tuple[str, ...]:
         """Who is asked in this round."""
         if self.fraction == 1.0:
@@ -75,8 +87,6 @@ class Participation:
             return False
         if self.latency is None or self.deadline is None:
             return True
-        if isinstance(self.latency, Mapping) and client not in self.latency:
-            raise ConfigError(f"latency has no entry for client {client!r}")
         mean = self.latency[client] if isinstance(self.latency, Mapping) else self.latency
         return bool(rng.exponential(mean) <= self.deadline)
 

@@ -61,11 +61,12 @@ def check_needs(algorithm: Any, loss: Any) -> None:
     name = type(algorithm).__name__
     if isinstance(loss, type):
         raise ConfigError(f"the loss of {name}, {loss.__name__}, is a class: give an instance, {loss.__name__}(l2=…)")
-    if (loss is not None or getattr(algorithm, "needs", ())) and not callable(getattr(loss, "gradient", None)):
+    needs: frozenset[str] = getattr(algorithm, "needs", frozenset())
+    if (loss is not None or needs) and not callable(getattr(loss, "gradient", None)):
         raise ConfigError(f"{name} takes a loss such as Logistic(l2=0.01), got {loss!r}")
     if getattr(loss, "l1", 0.0) > 0 and "l1" not in getattr(algorithm, "supports", ()):
         raise ConfigError(f"{name} has no step for an l1 penalty; use Newton, or l1 = 0")
-    for need in sorted(getattr(algorithm, "needs", ())):
+    for need in sorted(needs):
         if need == "strong convexity":
             if loss.strong_convexity() <= 0:
                 raise ConfigError(f"{name} needs strong convexity: give the loss l2 > 0 and no free intercept")

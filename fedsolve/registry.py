@@ -241,6 +241,11 @@ def _expectation(option: Any) -> str:
         return " or ".join(repr(one) for one in get_args(option))
     if option is type(None):
         return "'none'"
+    kind_of_many = get_origin(option) or option
+    if isinstance(kind_of_many, type) and issubclass(kind_of_many, Mapping):
+        return "a table"
+    if kind_of_many in (list, tuple):
+        return "a list in brackets"
     if isinstance(option, type) and (kind := kind_of(option)) is not None:
         return f"a {kind} (its name, or a table with name and hyper-parameters)"
     return _EXPECTED.get(option) or f"a {getattr(option, '__name__', option)}"

@@ -53,11 +53,12 @@ class Stopping:
     def budget(self, row: Row) -> Verdict | None:
         """Whether a budget is used up."""
         if row.round >= self.rounds:
-            return Verdict("rounds", f"the budget of {self.rounds} rounds is used up")
+            return Verdict("rounds", f"the budget of {rounds_in_words(self.rounds)} is used up")
         if self.bytes is not None and row.bytes_up + row.bytes_down >= self.bytes:
-            return Verdict("bytes", f"the budget of {self.bytes} bytes is used up after {row.round} rounds")
+            return Verdict("bytes", f"the budget of {self.bytes} bytes is used up after {rounds_in_words(row.round)}")
         if self.seconds is not None and row.seconds >= self.seconds:
-            return Verdict("seconds", f"the budget of {self.seconds:g} seconds is used up after {row.round} rounds")
+            spent = f"the budget of {self.seconds:g} seconds is used up after {rounds_in_words(row.round)}"
+            return Verdict("seconds", spent)
         if self.change is not None and row.change is not None and row.change <= self.change:
             return Verdict(
                 SETTLED,
@@ -85,3 +86,7 @@ class Stopping:
             kind = "at most" if row.gap_is_bound else "about"
             return Verdict(CONVERGED, f"the value is {kind} {row.gap:.1e} above its minimum, within {self.gap:g}")
         return None
+
+
+def rounds_in_words(count: int) -> str:
+    return f"{count} round{'' if count == 1 else 's'}"

@@ -56,9 +56,10 @@ class RunFolder:
             if resume:
                 folder._known = folder._lines()
             elif not force:
+                going_on = "go on from its checkpoint with `fedsolve run … --resume`, "
                 raise ConfigError(
-                    f"the output folder {path} is not empty; choose another with --output, "
-                    "or replace its results with --force"
+                    f"the output folder {path} is not empty; {going_on if folder.checkpoint.is_file() else ''}"
+                    "choose another with --output, or replace its results with --force"
                 )
             elif not folder._holds_a_run():
                 raise ConfigError(

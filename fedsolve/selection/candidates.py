@@ -42,7 +42,7 @@ class Candidate:
         return None if self.accuracies is None else float(np.mean(self.accuracies))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """What cross-validation found, best first, and what it cost. Of equals, the first of the grid is the better."""
 
@@ -50,6 +50,15 @@ class Selection:
     ledger: Ledger
     folds: int
     seed: int
+
+    def __repr__(self) -> str:
+        first, total = self.candidates[0], self.ledger.total()
+        points = f"{len(self.candidates)} loss{'' if len(self.candidates) == 1 else 'es'}"
+        return (
+            f"<Selection of {points} by {self.folds}-fold cross-validation: best {first.loss!r}, "
+            f"{first.loss.error_name} {first.error:.4g} ± {first.standard_error:.2g}, "
+            f"{total.bytes_up:,} bytes up, {total.bytes_down:,} down>"
+        )
 
     @property
     def best(self) -> LinearLoss:

@@ -76,8 +76,8 @@ def cross_validate(
 def _checked(losses: Sequence[LinearLoss], folds: int, reply_bytes: int) -> tuple[LinearLoss, ...]:
     if isinstance(losses, LinearLoss) or not isinstance(losses, Iterable):
         raise ConfigError(
-            f"cross_validate takes a list of losses to choose between, got {losses!r}; give a list, or make a grid with "
-            "loss_grid(loss, l2=[0.1, 1.0])"
+            f"cross_validate takes a list of losses to choose between, got {losses!r}; give a list, or make a grid "
+            "with loss_grid(loss, l2=[0.1, 1.0])"
         )
     grid = tuple(losses)
     if not grid or not all(isinstance(loss, LinearLoss) for loss in grid):

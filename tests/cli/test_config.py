@@ -58,6 +58,21 @@ BAD = [
     ("rounds = 20", 'transport = "pigeon"', "unknown transport 'pigeon'"),
     ("rounds = 20", "workers = 2", "run.workers needs transport = 'processes'"),
     ("tolerance = 1e-9", "[participation]\nfraction = 2", "fraction"),
+    (
+        "tolerance = 1e-9",
+        "[participation]\ndeadline = 1.0\nlatency = { client-0 = 1.0, clinet-1 = 1.0 }",
+        "unknown client in latency 'clinet-1'. Did you mean 'client-1'?",
+    ),
+    (
+        "tolerance = 1e-9",
+        "[participation]\ndeadline = 1.0\nlatency = { client-0 = 1.0 }",
+        "latency has no entry for client 'client-1'",
+    ),
+    (
+        'name = "Newton"',
+        'name = "SHED"\nincrement = [3]',
+        "algorithm.increment must be a whole number or a table or 'link'",
+    ),
     ("tolerance = 1e-9", "[runn]\na = 1", "runn is not known, did you mean 'run'?"),
     ("tolerance = 1e-9", '[[algorithms]]\nname = "DKRR"', "not both"),
     ("tolerance = 1e-9", "[output]\nfolder = 3", "output.folder must be text in quotes, got 3"),

@@ -180,3 +180,26 @@ def test_differences_between_runs() -> None:
     found = differences(one, identity(fs.FedAvg(fs.Squared()), fs.data.Preprocess(), 0, ("a", "b, c", "it's")))
     assert [line.split(" was ")[0] for line in found] == ["algorithm", "preprocess"]
     assert differences("something", "else") == ["then something, now else"]
+
+
+def test_a_folder_with_a_checkpoint_offers_to_go_on(
+    command: Command, run_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    assert command("run", run_file(), "--output", "out").status == 0
+    said = command("run", run_file(), "--output", "out").sentence
+    assert "--resume" in said
+    assert "--force" in said
+    (tmp_path / "out/checkpoint.bin").unlink()
+    assert "--resume" not in command("run", run_file(), "--output", "out").sentence
+
+
+def test_help_names_the_table_of_select(command: Command) -> None:
+    for arguments in (("--help",), ("select", "--help")):
+        assert "as [select] of a run" in " ".join(command(*arguments).out.replace("│", " ").split())
+
+
+def test_one_round_is_not_rounds(command: Command, run_file: Callable[..., Path]) -> None:
+    out = command("run", run_file(("rounds = 20", "rounds = 1")), "--output", "out", "--json").json
+    assert out["message"] == "the budget of 1 round is used up"
+    out = command("run", run_file(("rounds = 20", "rounds = 0")), "--output", "none", "--json").json
+    assert out["message"] == "the budget of 0 rounds is used up"

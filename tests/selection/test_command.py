@@ -157,7 +157,15 @@ def test_points_without_a_minimum_are_said(command: Command, run_file: RunFile) 
         ("\n[select]\nl2 = 0.1\n", "select.l2 must be a list in brackets or a table, got 0.1"),
         ("\n[select]\nl2 = [0.1, 'x']\n", "select.l2[1] must be a number"),
         ("\n[select]\nl2 = [-1.0, 1.0]\n", "select: l2 is a finite penalty of at least 0, got -1.0"),
-        ("\n[select]\nl2 = { low = 0, high = 1, points = 3 }\n", "select.l2.low must be greater than 0"),
+        (
+            "\n[select]\nl2 = { low = 0, high = 1, points = 3 }\n",
+            "problem.toml: select.l2.low must be greater than 0.0, got 0",
+        ),
+        (
+            "\n[select]\nl2 = { low = 1, high = 0.1, points = 3 }\n",
+            "problem.toml: select.l2: low = 1 is above high = 0.1",
+        ),
+        ("\n[select]\nl1 = { low = 1, hig = 2, points = 3 }\n", "problem.toml: select.l1.high is missing"),
         ("\n[select]\nl2 = { low = 1, high = 2 }\n", "select.l2.points is missing"),
         ("\n[select]\nl2 = [0.1]\nfolds = 1\n", "select.folds must be at least 2, got 1"),
         ("\n[select]\nl2 = [0.1]\nfold = 3\n", "select.fold is not known, did you mean 'folds'?"),

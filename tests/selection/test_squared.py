@@ -130,3 +130,12 @@ def test_grids_from_lists() -> None:
             fs.loss_grid(loss, **given)
     with pytest.raises(fs.errors.ConfigError, match="gamma would be of the loss's feature map, and it has none"):
         fs.loss_grid(fs.Squared(), features={"gamma": [1.0]})
+
+
+def test_a_selection_says_what_it_found_in_a_line() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    found = fs.cross_validate(fs.loss_grid(fs.Squared(), l2=[0.1, 1.0]), [fs.Client("a", X, X[:, 0])], folds=4)
+    said = repr(found)
+    assert said.startswith("<Selection of 2 losses by 4-fold cross-validation: best Squared(l2=0.1")
+    assert "bytes up" in said
+    assert len(said) < 300
