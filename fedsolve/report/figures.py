@@ -81,13 +81,18 @@ def draw_convergence(
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
 
 
+def shows_slope(rows: Sequence[Row]) -> bool:
+    """Whether a run has what the slope of theory is drawn from."""
+    return any(row.contraction is not None for row in rows) and _number(rows[0].gradient_norm) > 0
+
+
 def _draw_bound(axis: Any, rows: Sequence[Row], label: str, look: dict[str, Any]) -> None:
     """The slope of theory: ∏ c_t from where the gradient norm began; over a period of renewals it is that of (24) and
     (36) of paper 002. The theorems are about the distance to the solution, so only slopes compare; for losses other
     than the squared they hold in the end."""
-    norms = [_number(row.gradient_norm) for row in rows]
-    if not any(row.contraction is not None for row in rows) or not norms or not norms[0] > 0:
+    if not shows_slope(rows):
         return
+    norms = [_number(row.gradient_norm) for row in rows]
     bound, places, heights = norms[0], [rows[0].round], [norms[0]]
     for row in rows[1:]:
         bound *= 1.0 if row.contraction is None else row.contraction

@@ -10,6 +10,7 @@ from typing import Any
 from fedsolve.history import Row, Run
 from fedsolve.models import LinearModel
 from fedsolve.report import accounts
+from fedsolve.report.figures import shows_slope
 from fedsolve.report.html import (
     Html,
     badge,
@@ -26,6 +27,11 @@ from fedsolve.report.html import (
 from fedsolve.report.tables import BAD, COLUMNS, GOOD, LIMITS, number, size
 
 MOST_WEIGHTS, MOST_OUTPUTS, MOST_ROWS = 60, 6, 25
+SLOPE = (
+    "The dotted “slope of ∏ cₜ” is the theory of SHED: cₜ = 1 − λ̄_n/ρ̄_t, from the eigenvalues that the clients sent, "
+    "multiplied up. For least squares it bounds how fast the distance to the solution falls, for other losses in the "
+    "limit; it begins at the first gradient norm, so that only slopes compare."
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any]) -> str:
         _ending(run.status, run.message),
         figures(_first_numbers(summary, run.model)),
         section("How good it is", paragraph(certificate_sentence(run))),
-        _convergence(about),
+        _convergence(about, [run]),
         section("Model", *_model(run.model, about.feature_names)),
         _columns([run]),
         section("History", *_history(run.history)),
@@ -83,7 +89,7 @@ def comparison_page(
         paragraph(about.described, kind="quiet"),
         section("Side by side", table(headings, cells), paragraph(said) if said else ""),
         *(paragraph(badge(row["status"], False), f" {row['algorithm']}: {row['message']}.") for row in failed),
-        _convergence(about),
+        _convergence(about, runs.values()),
         section("One by one", *inner),
         _columns(runs.values()),
         _making(
@@ -163,10 +169,12 @@ def _first_numbers(summary: Mapping[str, Any], model: Any) -> list[tuple[str, st
     return [*found, ("seconds", f"{summary['seconds']:.2f}")]
 
 
-def _convergence(about: About) -> Html | str:
+def _convergence(about: About, runs: Iterable[Run]) -> Html | str:
     if about.figure is None:
         return ""
-    return section("Convergence", image(about.figure, f"Convergence: gradient norm and value. {about.title}"))
+    drawn = image(about.figure, f"Convergence: gradient norm and value. {about.title}")
+    told = any(shows_slope(run.history) for run in runs)
+    return section("Convergence", drawn, paragraph(SLOPE, kind="quiet") if told else "")
 
 
 def _model(model: Any, names: Sequence[str] | None) -> list[Html]:

@@ -60,6 +60,11 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     assert names["rates"].converged
     assert names["longer"].rounds == 40
     assert np.allclose(names["rates"].model.coef, [0.3, -0.2, 0.0], atol=0.1)
+    assert names["shed"].converged
+    assert names["periodic"].converged
+    assert [row.cohort for row in names["back"].history][:8] == [4, 4, 3, 3, 3, 3, 4, 4]
+    with pytest.raises(fs.errors.LinkExceeded, match=r"'client-0'.*a reply of 4400 bytes, .* 1300 left"):
+        fs.run(fs.Newton(names["loss"]), names["sites"], preprocess=fs.data.Preprocess())
     found = names["found"]
     assert (found.best.l2, found.best.features) == (1e-4, fs.RandomFourier(50, gamma=0.01))
     assert names["chosen"].converged
@@ -67,6 +72,45 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     weights = first.model.coefficients()
     assert [round(weights[name], 2) for name in ("age", "pressure", "intercept")] == [0.53, 0.48, -0.96]
     assert (first.certificate.kind, first.certificate.is_bound) == ("newton decrement", False)
+
+
+@pytest.mark.parametrize("p", [5, 40])
+def test_what_the_guide_says_a_link_must_carry(p: int) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, p))
+    y = rng.poisson(np.exp(2 * X[:, 0]).clip(max=200)).astype(float)
+
+    def vectors(algorithm: object, carries: int) -> bool:
+        link = fs.Link(bytes_per_round=carries)
+        clients = [fs.Client(name, X[part::2], y[part::2], link=link) for part, name in enumerate("ab")]
+        run = fs.run(algorithm, clients, rounds=8, tolerance=0)  # type: ignore[arg-type]
+        calls = run.ledger.by_call()
+        if not isinstance(algorithm, fs.SHEDLeastSquares):
+            assert ("algorithm.search.losses_along", "algorithm") in calls
+        sent = [entry for entry in run.ledger.entries() if entry.direction == "up" and "eigenpairs" in entry.call]
+        return any(entry.scalars > p for entry in sent)
+
+    poisson, squared = fs.Poisson(l2=0.01), fs.Squared(l2=0.01)
+    shed, mont_dec = fs.SHED(poisson, increment="link"), fs.MontDec(poisson, increment="link")
+    least_squares = fs.SHEDLeastSquares(squared, increment="link")
+    for algorithm, gradient, vector in (
+        (shed, 8 * p + 640, 10 * p + 900),
+        (least_squares, 8 * p + 240, 16 * p + 500),
+        (mont_dec, 8 * p + 640, 16 * p + 900),
+    ):
+        assert not vectors(algorithm, gradient)
+        assert vectors(algorithm, vector)
+        with pytest.raises(fs.errors.LinkExceeded):
+            vectors(algorithm, gradient - 40)
+
+
+def test_every_feature_map_and_link_of_a_run_file_is_described() -> None:
+    text = (ROOT / "docs/run-file.md").read_text(encoding="utf-8")
+    for name in registry.names("feature map"):
+        assert f"| `{name}` |" in text
+    guide = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+    for name in registry.names("algorithm"):
+        assert f"| `{name}` |" in guide
 
 
 def test_the_skeleton_is_an_algorithm(folder: Path) -> None:

@@ -144,3 +144,16 @@ def test_escaping() -> None:
     assert markup(["<", Html("<b>"), ["&"]]) == "&lt;<b>&amp;"
     assert element("p", '"', class_='"') == '<p class="&quot;">&quot;</p>'
     check(page("<t>", table([("a<", False), ("b", True)], [["<x>", "1"]], ["all", "1"])))
+
+
+def test_the_slope_of_theory_is_explained_where_it_is_drawn(run: fs.Run) -> None:
+    X = np.random.default_rng(0).standard_normal((40, 4))
+    clients = [fs.Client(name, X[part], X[part, 0]) for name, part in (("a", slice(20)), ("b", slice(20, 40)))]
+    shed = fs.run(fs.SHEDLeastSquares(fs.Squared(l2=0.1)), clients)
+    for one, drawn in ((shed, True), (run, False)):
+        about = pages.About("title", "described", "command", convergence({"one": one.history}))
+        made = check(pages.run_page(about, one, summarise(one, "one", clients)))
+        assert (pages.SLOPE in "".join(made.text)) == drawn
+        rows = [summarise(one, "one", clients)]
+        made = check(pages.comparison_page(about, rows, {"one": one}, tables.RESULTS))
+        assert (pages.SLOPE in "".join(made.text)) == drawn
