@@ -118,8 +118,8 @@ def _outline(value: Value, tally: _Tally, depth: int = 0) -> Any:
         return [_NAMED, kind.__name__, n, _outline_array(dtype, shape, tally)]
     if kind is TopK:  # as below, but of a known form: many are sent in a round
         shape, indices, values = value.to_wire()
-        arrays = (_outline_sent(indices, tally), _outline_sent(values, tally))
-        return [_NAMED, kind.__name__, [_TUPLE, *shape], *arrays]
+        first, second = _outline_sent(indices, tally), _outline_sent(values, tally)
+        return [_NAMED, kind.__name__, [_TUPLE, *shape], first, second]
     if kind in STRUCTURED:
         return [_NAMED, kind.__name__, *(_outline(item, tally, deeper) for item in value.to_wire())]
     if isinstance(value, sp.csr_array | sp.csr_matrix):
