@@ -7,6 +7,7 @@ from typing import Any
 
 from fedsolve.ledger import Ledger
 from fedsolve.measure import Certificate
+from fedsolve.stopping import rounds_in_words
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,6 @@ class Run:
         last = self.history[-1]
         value = "" if last.value is None else f", value {last.value:.6g}, gradient norm {last.gradient_norm:.1e}"
         return (
-            f"<Run of {type(self.algorithm).__name__}: {self.status} after {self.rounds} rounds{value}, "
+            f"<Run of {type(self.algorithm).__name__}: {self.status} after {rounds_in_words(self.rounds)}{value}, "
             f"{total.bytes_up:,} bytes up, {total.bytes_down:,} down>"
         )

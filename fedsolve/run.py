@@ -23,7 +23,7 @@ from fedsolve.participation import Participation
 from fedsolve.preflight import as_transport, check_algorithm, check_needs, checked_seed, warm_weights
 from fedsolve.protocol import collect, describe
 from fedsolve.rounds import Algorithm, Finished
-from fedsolve.stopping import CONVERGED, DIVERGED, FINISHED, QUORUM, Stopping, Verdict
+from fedsolve.stopping import CONVERGED, DIVERGED, FINISHED, QUORUM, Stopping, Verdict, rounds_in_words
 from fedsolve.transports import Transport
 from fedsolve.typing import Array, Value
 
@@ -208,7 +208,7 @@ class _Loop:
 
     def _rounds(self, state: Value, row: Row, measured: bool, done: bool) -> Value:
         if done:
-            self.verdict = Verdict(FINISHED, f"{type(self.algorithm).__name__} is done after {row.round} rounds")
+            self.verdict = self._finished(row)
         while True:
             ended = self.verdict or self.stopping.budget(row)
             if not measured:
@@ -238,7 +238,7 @@ class _Loop:
             row, measured = self._row(row.round + 1, following, state), False
             state = following
             if done:
-                self.verdict = Verdict(FINISHED, f"{type(self.algorithm).__name__} is done after {row.round} rounds")
+                self.verdict = self._finished(row)
 
     def _row(self, round: int, state: Value, before: Value) -> Row:
         self._account()
@@ -266,6 +266,9 @@ class _Loop:
         self.counted = len(self.fed.ledger.records)
         for purpose in ("algorithm", "measure"):
             self.sums[purpose] = self.sums[purpose] + new.total(purpose)
+
+    def _finished(self, row: Row) -> Verdict:
+        return Verdict(FINISHED, f"{type(self.algorithm).__name__} is done after {rounds_in_words(row.round)}")
 
     # ── measuring ──
 
