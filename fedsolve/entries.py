@@ -15,7 +15,7 @@ import numpy as np
 
 from fedsolve.arrays import Symmetric, diagonal_places, triangle
 from fedsolve.linalg import to_numpy
-from fedsolve.norms import spectral_norm
+from fedsolve.norms import SMALL, spectral_norm
 from fedsolve.typing import Array
 
 
@@ -97,13 +97,16 @@ class Entries:
     def frobenius(self) -> float:
         """‖A‖_F: entries off the diagonal count twice."""
         v, on = self.values, self.values.take(self.support.diagonal)
-        return sqrt(max(2.0 * float(v @ v) - float(on @ on), 0.0))
+        return sqrt(max(2.0 * float(v.dot(v)) - float(on.dot(on)), 0.0))
 
     def spectral(self, slack: float = 0.0) -> float:
         """‖A‖₂, from above: see `norms.py`."""
-        if self.support.is_everywhere:
-            return spectral_norm(self.values, self.n, self.frobenius(), slack)
-        order, place = self.support.block()
+        frobenius, whole = self.frobenius(), self.support.is_everywhere
+        order, place = (self.n, None) if whole else self.support.block()
+        if order > SMALL and frobenius <= slack:  # which is above ‖A‖₂ by no more than the slack: nothing to pack
+            return frobenius
+        if whole:
+            return spectral_norm(self.values, order, frobenius, slack)
         packed = np.zeros(order * (order + 1) // 2)
         packed[place] = self.values
-        return spectral_norm(packed, order, self.frobenius(), slack)
+        return spectral_norm(packed, order, frobenius, slack)

@@ -50,7 +50,7 @@ def _by_power(packed: Array, order: int, total: float, slack: float) -> tuple[fl
     y = np.full(order, order**-0.5)
     for _ in range(POWERS):
         z = dspmv(order, 1.0, packed, y, lower=1)  # the packed lower triangle, in the order of BLAS
-        theta, z2 = abs(float(y @ z)), float(z @ z)
+        theta, z2 = abs(float(y.dot(z))), float(z.dot(z))
         residual2 = max(z2 - theta * theta, 0.0)
         unseen = sqrt(max(total - theta * theta - 2.0 * residual2, 0.0))
         above = _norm_of_blocks(theta, unseen, sqrt(residual2))
