@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from fedsolve.report.tables import number
@@ -49,7 +50,31 @@ def spread(ours: Measured, digits: int = 4) -> str:
     return text if low == high else f"{text} ({number(low, digits)} to {number(high, digits)})"
 
 
+NOTHING_TO_COMPARE = Verdict(None, "what it is compared with was not there either")
+
+
+def at_least(ratio: Measured, bound: float, quick: bool) -> Verdict:
+    """Whether the median of a ratio of two counts is so large: infinite where only the first was not reached, NaN where
+    the second was not, and then nothing can be said."""
+    if any(map(math.isnan, ratio.values)):
+        return NOTHING_TO_COMPARE
+    return stated(ratio.median >= bound, _times(ratio), quick)
+
+
+def at_most(ratio: Measured, bound: float, quick: bool) -> Verdict:
+    """The same of a ratio that must be small."""
+    if any(map(math.isnan, ratio.values)):
+        return NOTHING_TO_COMPARE
+    return stated(ratio.median <= bound, _times(ratio), quick)
+
+
+def _times(ratio: Measured) -> str:
+    return f"{spread(ratio, 3)} times" if math.isfinite(ratio.median) else "not there in the rounds it was given"
+
+
 def within(ours: Measured, noted: float, share: float, quick: bool = False) -> Verdict:
     """Whether our median is the noted value but for a share of it."""
+    if any(map(math.isnan, ours.values)):
+        return NOTHING_TO_COMPARE
     holds = abs(ours.median - noted) <= share * noted
     return stated(holds, f"{spread(ours)} against {number(noted, 4)}", quick)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -35,6 +35,7 @@ class Comparison:
     traces: Mapping[tuple[str, str], Sequence[Trace]]
     abouts: Mapping[str, str]  # what each problem is, for seed 0
     most: int  # rounds that a method was given
+    longer: Mapping[str, int] = field(default_factory=dict)  # by method, where it was given others
 
     def measured(self, problem: str, method: str, counted: Counted, printed: float | str | None = None) -> Measured:
         """At the gap; infinite where it was not reached."""
@@ -42,14 +43,12 @@ class Comparison:
         return Measured(tuple(one.until(GAP, _counts(one, counted)) for one in found), printed)
 
     def ratio(self, problem: str, over: str, under: str, counted: Counted) -> Measured:
-        """Of two methods, seed by seed; where the second is not there the first has no ratio either."""
-        pairs = [self.measured(problem, one, counted).values for one in (over, under)]
-        return Measured(tuple(a / b if np.isfinite(b) else np.inf for a, b in zip(*pairs, strict=True)))
+        """Of two methods, seed by seed; NaN where the second is not there."""
+        return _ratio(*(self.measured(problem, one, counted) for one in (over, under)))
 
     def between(self, problem: str, other: str, method: str, counted: Counted) -> Measured:
-        """Of one method on two problems, seed by seed."""
-        pairs = zip(*(self.measured(one, method, counted).values for one in (problem, other)), strict=True)
-        return Measured(tuple(a / b if np.isfinite(b) else np.inf for a, b in pairs))
+        """Of one method on two problems, seed by seed; NaN where it is not there on the second."""
+        return _ratio(*(self.measured(one, method, counted) for one in (problem, other)))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -58,7 +57,7 @@ class Comparison:
             Column("problem"),
             Column("method"),
             Column("iterations", whole, infinite="–"),
-            Column("rounds", whole, infinite=f"> {self.most:,}"),
+            Column("rounds", whole, infinite="not there"),
             Column("vectors", whole, infinite="–"),
             Column("MB", lambda value: f"{value / 1e6:.3g}", infinite="–"),
             Column("Hessians", whole, infinite="–"),
@@ -78,7 +77,12 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (COUNTING, *(f"{name}: {about}." for name, about in self.abouts.items()))
+        others = "".join(f", {name} after {rounds:,}" for name, rounds in self.longer.items())
+        return (
+            COUNTING,
+            f"“Not there” is after {self.most:,} rounds{others}.",
+            *(f"{name}: {about}." for name, about in self.abouts.items()),
+        )
 
     def draw(self, figure: Any) -> None:
         """A row of panels per axis, a column per problem."""
@@ -112,7 +116,8 @@ def compare(
             at, best = (seed, case.problem), _solved(posed)
             abouts.setdefault(case.problem, posed.about)
         traces[case.problem, case.method.name].append(case.method.follow(best, gap=GAP, rounds=most, seed=seed))
-    return Comparison(traces, abouts, most)
+    longer = {case.method.name: case.method.most for case in cases if case.method.most is not None}
+    return Comparison(traces, abouts, most, longer)
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,11 @@ class _Case:
 
 def _solved(problem: Problem) -> Optimum:
     return optimum(problem.clients, problem.loss)
+
+
+def _ratio(over: Measured, under: Measured) -> Measured:
+    pairs = zip(over.values, under.values, strict=True)
+    return Measured(tuple(a / b if np.isfinite(b) else np.nan for a, b in pairs))
 
 
 def _counts(trace: Trace, counted: Counted) -> Sequence[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from fedsolve.report.tables import number
-from fedsolve.reproduce.claims import spread, stated, within
+from fedsolve.reproduce.claims import at_least, at_most, spread, stated, within
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result, Verdict
 from fedsolve.reproduce.shed_comparison import DEGRADED, NOT_DEGRADED, Comparison, Make, compare
@@ -109,12 +109,12 @@ def fig7(seeds: Seeds, quick: bool) -> Result:
         claims=(
             (
                 f"GIANT degrades by year: at least {DEGRADED} times the rounds",
-                stated(slower[GIANT_].median >= DEGRADED, f"{spread(slower[GIANT_], 3)} times", quick),
+                at_least(slower[GIANT_], DEGRADED, quick),
             ),
             *(
                 (
                     f"{one.name} does not: at most {NOT_DEGRADED} times the rounds",
-                    stated(ratio.median <= NOT_DEGRADED, f"{spread(ratio, 3)} times", quick),
+                    at_most(ratio, NOT_DEGRADED, quick),
                 )
                 for one, ratio in kept.items()
             ),

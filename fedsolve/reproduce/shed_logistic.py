@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from fedsolve.report.tables import number
-from fedsolve.reproduce.claims import spread, stated, within
+from fedsolve.reproduce.claims import at_least, at_most, spread, within
 from fedsolve.reproduce.harness import Seeds, experiment
-from fedsolve.reproduce.result import Measured, Result, Verdict
+from fedsolve.reproduce.result import Result, Verdict
 from fedsolve.reproduce.shed_comparison import DEGRADED, NOT_DEGRADED, Comparison, Make, compare
 from fedsolve.reproduce.shed_methods import AGD_, FEDNL, FIB, FIB_PLUS, GIANT_, GN, MONT_DEC, OURS, Method
 from fedsolve.reproduce.shed_problems import Problem, images, w8a
@@ -19,6 +20,7 @@ FEATURES = 300  # of images
 MOST, MOST_QUICK = 800, 250  # rounds that a method is given
 IID, SKEWED = "iid", "one other class per agent"
 FAR_WORSE = 2.0  # times the rounds
+PATIENT = replace(GIANT_, most=2400)  # 800 iterations: it is to be seen how much slower it is, not only that it is slow
 ONE_SPLIT = "One split: a run of one method takes up to minutes; --seeds N makes more."
 
 
@@ -38,16 +40,16 @@ def _images(seeds: Seeds, quick: bool, dataset: str, mu: float, methods: list[Me
         name: partial(posed, dataset=dataset, mu=mu, iid=name == IID, quick=quick) for name in (IID, SKEWED)
     }
     found = compare(seeds, problems, methods, MOST_QUICK if quick else MOST)
-    slower = {one: found.between(SKEWED, IID, one.name, "rounds") for one in (GIANT_, FIB, FIB_PLUS)}
+    slower = {one: found.between(SKEWED, IID, one.name, "rounds") for one in (PATIENT, FIB, FIB_PLUS)}
     claims = [
         (
             f"GIANT degrades on unlike agents: at least {DEGRADED} times the rounds",
-            stated(slower[GIANT_].median >= DEGRADED, f"{_times(slower[GIANT_], found, SKEWED)}", quick),
+            at_least(slower[PATIENT], DEGRADED, quick),
         ),
         *(
             (
                 f"{one.name} does not: at most {NOT_DEGRADED} times the rounds",
-                stated(slower[one].median <= NOT_DEGRADED, f"{spread(slower[one], 3)} times", quick),
+                at_most(slower[one], NOT_DEGRADED, quick),
             )
             for one in (FIB, FIB_PLUS)
         ),
@@ -65,13 +67,7 @@ def _images(seeds: Seeds, quick: bool, dataset: str, mu: float, methods: list[Me
 def _mont_dec(found: Comparison, problem: str, quick: bool) -> list[tuple[str, Verdict]]:
     ratio = found.ratio(problem, MONT_DEC.name, FIB_PLUS.name, "rounds")
     claim = f"Mont-Dec takes at least {FAR_WORSE:g} times the rounds of Fib-SHED+, which sends as much"
-    return [(claim, stated(ratio.median >= FAR_WORSE, _times(ratio, found, problem), quick))]
-
-
-def _times(ratio: Measured, found: Comparison, problem: str) -> str:
-    if np.isfinite(ratio.median):
-        return f"{spread(ratio, 3)} times"
-    return f"{problem}: not there after {found.most:,} rounds"
+    return [(claim, at_least(ratio, FAR_WORSE, quick))]
 
 
 def _learned(found: Comparison, problem: str) -> str:
@@ -81,7 +77,7 @@ def _learned(found: Comparison, problem: str) -> str:
     return f"{problem}: Fib-SHED takes {spread(shed)} iterations, FedNL {other}; FedNL's search costs no round."
 
 
-WITH_GN = [FIB, FIB_PLUS, GN, MONT_DEC, GIANT_, FEDNL, AGD_, OURS]
+WITH_GN = [FIB, FIB_PLUS, GN, MONT_DEC, PATIENT, FEDNL, AGD_, OURS]
 WITHOUT_GN = [one for one in WITH_GN if one is not GN]
 for _figure, _dataset, _called, _mu, _methods in (
     (8, "fashion_mnist", "Fashion-MNIST", 1e-5, WITH_GN),
@@ -161,7 +157,7 @@ def fig11(seeds: Seeds, quick: bool) -> Result:
 
     def often(problem: str) -> Verdict:
         ratio = found.ratio(problem, FEDNL.name, FIB.name, "hessians")
-        return stated(ratio.median >= TENFOLD, _times(ratio, found, problem), quick)
+        return at_least(ratio, TENFOLD, quick)
 
     return Result(
         columns=found.columns,
@@ -188,8 +184,8 @@ def fig14(seeds: Seeds, quick: bool) -> Result:
     found = compare(seeds, problems, WITHOUT_GN, MOST_QUICK if quick else MOST)
 
     def giant(problem: str) -> Verdict:
-        ratio = found.ratio(problem, GIANT_.name, FIB.name, "rounds")
-        return stated(ratio.median >= FAR_WORSE, _times(ratio, found, problem), quick)
+        ratio = found.ratio(problem, PATIENT.name, FIB.name, "rounds")
+        return at_least(ratio, FAR_WORSE, quick)
 
     return Result(
         columns=found.columns,

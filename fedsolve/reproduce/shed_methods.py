@@ -21,17 +21,21 @@ Make: TypeAlias = Callable[[LinearLoss], Any]
 
 @dataclass(frozen=True)
 class Method:
-    """An algorithm under a name of the figures; `link` is that of every agent."""
+    """An algorithm under a name of the figures; `link` is that of every agent, `most` the rounds it is given where that
+    is not what all are given."""
 
     name: str
     make: Make
     link: Link | None = None
+    most: int | None = None
 
     def follow(self, best: Optimum, *, gap: float, rounds: float, seed: int) -> Trace:
         clients = best.clients
         if self.link is not None:
             clients = [Client(one.name, one.X, one.y, link=self.link) for one in clients]
-        return follow(self.make(best.loss), replace(best, clients=clients), gap=gap, rounds=rounds, seed=seed)
+        return follow(
+            self.make(best.loss), replace(best, clients=clients), gap=gap, rounds=self.most or rounds, seed=seed
+        )
 
     def named(self, name: str) -> Method:
         return replace(self, name=name)

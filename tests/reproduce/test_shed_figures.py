@@ -11,7 +11,7 @@ import pytest
 import fedsolve as fs
 from fedsolve.report.figures import blank
 from fedsolve.reproduce import Measured, Outcome, Result, find, perform
-from fedsolve.reproduce.claims import spread, within
+from fedsolve.reproduce.claims import at_least, at_most, spread, within
 from fedsolve.reproduce.gaps import Trace, follow, optimum
 from fedsolve.reproduce.shed_comparison import Comparison
 from fedsolve.reproduce.shed_methods import FIB, FIB_PLUS
@@ -173,7 +173,14 @@ def test_a_comparison_counts_to_the_gap_and_says_where_it_was_not_reached() -> N
     assert found.measured("a", "x", "rounds").values == (2, 4)
     assert found.measured("a", "y", "iterations").values == (np.inf, 2)
     assert found.ratio("a", "y", "x", "rounds").values == (np.inf, 1.0)
-    assert found.columns[3].write(Measured((np.inf,))) == "> 5"
+    assert found.columns[3].write(Measured((np.inf,))) == "not there"
+    assert "after 5 rounds" in found.notes[1]
+    # What was not reached by either says nothing of which is faster.
+    nothing = found.ratio("a", "x", "y", "rounds")
+    assert np.isnan(nothing.values[0])
+    assert {rule(nothing, 1.0, False).holds for rule in (at_least, at_most)} == {None}
+    assert within(nothing, 1.0, 0.25).holds is None
+    assert at_least(found.ratio("a", "y", "x", "rounds"), 0.5, False).holds is True
     found.draw(blank())
 
 
