@@ -9,9 +9,7 @@ import numpy as np
 
 from fedsolve.algorithms import FedNL
 from fedsolve.compressors import Compressor, RankR, TopKPairs
-from fedsolve.data import Contiguous, load, partition
 from fedsolve.history import Run
-from fedsolve.losses import Logistic
 from fedsolve.reproduce.figures import Curve, draw_curves
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
@@ -45,12 +43,9 @@ TRIALS_LARGE = tuple(
 
 
 def solve(trial: Trial) -> Run:
-    """Plain FedNL from zero: option 2, spectral norm, H_i⁰ the Hessian there; the data in consecutive blocks."""
-    case = trial.case
-    data = load(case.dataset)
-    clients = partition(data.X[: case.rows], data.y[: case.rows], Contiguous(), clients=case.clients)
-    loss = Logistic(l2=case.l2, intercept="penalised" if case.intercept else None)
-    return run(FedNL(loss, trial.compressor, search=None), clients, rounds=200, tolerance=TOLERANCE)
+    """Plain FedNL from zero: option 2, spectral norm, H_i⁰ the Hessian there."""
+    method = FedNL(trial.case.loss, trial.compressor, search=None)
+    return run(method, trial.case.divided(), rounds=200, tolerance=TOLERANCE)
 
 
 def gaps(trial: Trial, found: Run) -> list[float]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedsolve.algorithms import Newton
+from fedsolve.client import Client
 from fedsolve.data import Contiguous, load, partition
 from fedsolve.history import Run
 from fedsolve.losses import Logistic
@@ -34,6 +35,15 @@ class Case:
     def __str__(self) -> str:
         return f"{self.dataset}, λ = {self.l2:g}"
 
+    @property
+    def loss(self) -> Logistic:
+        return Logistic(l2=self.l2, intercept="penalised" if self.intercept else None)
+
+    def divided(self) -> list[Client]:
+        """The data in consecutive blocks, as many rows for each client."""
+        data = load(self.dataset)
+        return partition(data.X[: self.rows], data.y[: self.rows], Contiguous(), clients=self.clients)
+
 
 LARGE = (
     Case("w8a", 49_700, 142, 1e-3, True, 0.091225878589587, 8),
@@ -46,11 +56,8 @@ SMALL = (
 
 
 def solve(case: Case) -> Run:
-    """Exact Newton from zero, the data in consecutive blocks."""
-    data = load(case.dataset)
-    clients = partition(data.X[: case.rows], data.y[: case.rows], Contiguous(), clients=case.clients)
-    loss = Logistic(l2=case.l2, intercept="penalised" if case.intercept else None)
-    return run(Newton(loss), clients, rounds=30, tolerance=TOLERANCE)
+    """Exact Newton from zero."""
+    return run(Newton(case.loss), case.divided(), rounds=30, tolerance=TOLERANCE)
 
 
 @experiment(
