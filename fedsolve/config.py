@@ -127,12 +127,14 @@ class LossTable(Open):
 class Budget(Table):
     """When to stop, how to get there, and what to keep on the way.
 
+    tolerance   on the gradient relative to the problem's own scale; gradient_norm: in the data's units
     measure     value and gradient norm every so many rounds; 0: only at the end
     checkpoint  true: in the output folder; false: none; or a path
     """
 
     rounds: int = Field(default=100, ge=0)
     tolerance: float | None = Field(default=1e-8, ge=0)
+    gradient_norm: float | None = Limit
     gap: float | None = Limit
     change: float | None = Limit
     bytes: int | None = Limit

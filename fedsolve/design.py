@@ -308,6 +308,28 @@ def gram_entries(design: Design, weights: Array) -> Entries:
     return Entries.of(design.gram(weights))
 
 
+def column_squares(design: Design, weights: Array | None) -> Array:
+    """Σ_i s_i x_ik² of each column k: the diagonal of `gram(weights)`, without the rest of it."""
+    if isinstance(design, SparseDesign):
+        entries = design.X.data * design.X.data
+        if weights is not None:
+            entries *= np.repeat(weights, np.diff(design.X.indptr))
+        return np.bincount(design.X.indices, weights=entries, minlength=design.shape[1])
+    xp = namespace(design.sample)
+    total = xp.zeros(design.shape[1], dtype=xp.float64, device=device(design.sample))
+    for part, block in design.blocks():
+        for rows in _pieces(block.shape):  # no copy of a whole block
+            piece, s = block[rows, ...], None if weights is None else weights[part][rows]
+            total = total + (xp.sum(piece * piece, axis=0) if s is None else s @ (piece * piece))
+    return total
+
+
+def _pieces(shape: tuple[int, ...]) -> Iterator[slice]:
+    size = max(1, SCRATCH // max(1, shape[1]))
+    for start in range(0, shape[0], size):
+        yield slice(start, start + size)
+
+
 def as_design(X: Array) -> Design:
     """The design of a matrix."""
     if sp.issparse(X):

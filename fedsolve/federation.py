@@ -122,9 +122,10 @@ class Federation:
         if self._attached is None:
             return self._run(calls, _purposes(self._purpose, calls))
         # What the run wants to measure travels along with the first exchange of the round.
-        (extra, receive), self._attached = self._attached, None
+        extra, receive = self._attached
         purposes = _purposes("algorithm", calls) + _purposes("measure", extra)
         results = self._run((*calls, *extra), purposes)
+        self._attached = None  # only now: what failed has not answered the question that travelled along
         receive(results[len(calls) :])
         return results[: len(calls)]
 

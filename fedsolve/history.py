@@ -20,6 +20,7 @@ class Row:
     round: int
     value: float | None = None
     gradient_norm: float | None = None
+    relative_gradient: float | None = None  # its norm in the problem's own units, see `measure.Scale`
     gap: float | None = None
     gap_is_bound: bool = False
     change: float | None = None
@@ -37,6 +38,7 @@ class Row:
     # SHED: 1 − λ̄_n/ρ̄_t. For least squares the error falls at least by it in this round (Theorem 3 of paper 002); for
     # other losses it is where the factor of Theorem 9 tends to.
     contraction: float | None = None
+    doubt: str | None = None  # why a gradient within the tolerance was not called convergence
 
 
 @dataclass(frozen=True, repr=False)

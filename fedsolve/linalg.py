@@ -70,6 +70,8 @@ class Factor:
     order: int
     definite: bool
     lower: Array | None = None  # the Cholesky factor of a NumPy matrix, for whoever wants to keep it
+    # The part of a vector that the matrix, to rounding, does not reach; None where it reaches everything.
+    beyond: Callable[[Array], Array] | None = None
 
     def solve(self, b: Array) -> Array:
         """The solution for a vector or for columns; a matrix with as many entries as rows here counts as one vector."""
@@ -78,31 +80,45 @@ class Factor:
         xp = namespace(b)
         return xp.reshape(self.inverse(xp.reshape(b, (-1,))), b.shape)
 
+    def unresolved(self, b: Array) -> float:
+        """The norm of the part of b that no solution accounts for, with b in the units of the matrix (b_i / √H_ii).
 
-def factor(matrix: Symmetric | Array, least: float = 0.0) -> Factor:
+        Where b is a gradient and the matrix its Hessian, rounding level means that collinear columns are exactly so;
+        more means that there is something to gain along directions whose curvature is lost in rounding.
+        """
+        if self.beyond is None:
+            return 0.0
+        xp = namespace(b)
+        left = self.beyond(b if b.shape[0] == self.order else xp.reshape(b, (-1,)))
+        return float(np.sqrt(float(xp.sum(left * left))))
+
+
+def factor(matrix: Symmetric | Array, least: float = 0.0, units: Array | None = None) -> Factor:
     """Cholesky where the matrix is positive definite, otherwise the pseudo-inverse by eigenvectors.
 
-    The pseudo-inverse gives the least-norm solution, which is what a least-squares problem without
-    a unique solution is understood to ask for. `least` is a bound on the eigenvalues from below, where one is known (a
-    penalty): often it spares the estimate of a condition number.
+    Rank is judged, and the pseudo-inverse taken, of the matrix scaled to a unit diagonal: a solution among many is
+    the one with the least norm in which each coordinate counts by the root of its diagonal entry. So the units of the
+    columns change neither the rank nor what a solution predicts. `units` take the place of the roots of the diagonal
+    where a matrix of few samples stands for many, and others' are better known. `least` is a bound on the eigenvalues
+    from below, where one is known (a penalty): often it spares the estimate of a condition number.
     """
     full = matrix.full() if isinstance(matrix, Symmetric) else matrix
     xp = namespace(full)
     if xp is np:
-        return _factor_numpy(full, least)
+        return _factor_numpy(full, least, units)
     if api.is_torch_array(full):
-        return _factor_torch(full, xp, least)
-    return _spectral_factor(xp, full)
+        return _factor_torch(full, xp, least, units)
+    return _spectral_factor(xp, full, units)
 
 
-def _factor_numpy(full: Array, least: float) -> Factor:
+def _factor_numpy(full: Array, least: float, units: Array | None) -> Factor:
     if not np.isfinite(full.sum()):  # a run that diverges: say so in the solution, where it will be seen
         return Factor(lambda b: np.full(b.shape, np.nan), full.shape[0], False)
     lower = cholesky(full)
     diagonal = np.diagonal(full)
     # A Cholesky that succeeds on a numerically singular matrix divides by rounding errors.
     if lower is None or not (_bounded(diagonal, least) or _well_posed(lower, diagonal)):
-        return _spectral_factor(np, full)
+        return _spectral_factor(np, full, units)
     return Factor(lambda b: cholesky_solve(lower, b), full.shape[0], True, lower)
 
 
@@ -145,14 +161,14 @@ def _well_posed(lower: Array, diagonal: Array) -> bool:
     return info == 0 and bool(reciprocal > rounding)
 
 
-def _factor_torch(full: Array, xp: Any, least: float) -> Factor:
+def _factor_torch(full: Array, xp: Any, least: float, units: Array | None) -> Factor:
     import torch
 
     lower, info = torch.linalg.cholesky_ex(full)
     diagonal = to_numpy(torch.diagonal(full))
     # With a bound the factor need not leave the device.
     if int(info) != 0 or not (_bounded(diagonal, least) or _well_posed(to_numpy(lower), diagonal)):
-        return _spectral_factor(xp, full)
+        return _spectral_factor(xp, full, units)
 
     def solve(b: Array) -> Array:
         column = b if b.ndim == 2 else b[:, None]
@@ -162,19 +178,28 @@ def _factor_torch(full: Array, xp: Any, least: float) -> Factor:
     return Factor(solve, full.shape[0], True)
 
 
-def _spectral_factor(xp: Any, full: Array) -> Factor:
-    values, vectors = np.linalg.eigh(full, UPLO="U") if xp is np else xp.linalg.eigh(full)
-    cutoff = float(xp.max(xp.abs(values))) * full.shape[0] * _EPS
-    kept = values > cutoff
-    one = xp.ones_like(values)
+def _spectral_factor(xp: Any, full: Array, units: Array | None) -> Factor:
+    """S (S H S)⁺ S with S H S of unit diagonal, its eigenvalues below rounding taken for zero."""
+    order = full.shape[0]
+    own = xp.sqrt(xp.abs(xp.linalg.diagonal(full))) if units is None else units
+    one = xp.ones_like(own)
+    scale = one / xp.where(own > 0, own, one)  # a column of zeros has none
+    unit = full * scale[:, None] * scale[None, :]
+    values, vectors = np.linalg.eigh(unit, UPLO="U") if xp is np else xp.linalg.eigh(unit)
+    kept = values > _rounding(order) * float(xp.max(xp.abs(values)))
     inverse = xp.where(kept, one / xp.where(kept, values, one), 0 * one)
+    dropped = xp.where(kept, 0 * one, one)
+
+    def between(middle: Array, b: Array) -> Array:
+        if b.ndim == 1:
+            return vectors @ (middle * (vectors.T @ (scale * b)))
+        return vectors @ (middle[:, None] * (vectors.T @ (scale[:, None] * b)))
 
     def solve(b: Array) -> Array:
-        coordinates = vectors.T @ b
-        scale = inverse if b.ndim == 1 else inverse[:, None]
-        return vectors @ (scale * coordinates)
+        return (scale if b.ndim == 1 else scale[:, None]) * between(inverse, b)
 
-    return Factor(solve, full.shape[0], bool(xp.all(kept)))
+    definite = bool(xp.all(kept))
+    return Factor(solve, order, definite, beyond=None if definite else lambda b: between(dropped, b))
 
 
 BY_SCIPY = 512  # the order from which BLAS has threads to wake

@@ -1,24 +1,68 @@
-"""Measuring a run: the pooled objective at the current model, and what it certifies."""
+"""Measuring a run: the pooled objective at the current model, its scale, and what both certify."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from fedsolve.arrays import Symmetric
 from fedsolve.client import Client, client_step
-from fedsolve.linalg import norm
+from fedsolve.linalg import Factor, norm
 from fedsolve.losses import LinearLoss
 from fedsolve.typing import Array
+
+# Of the root of f's scale: a slope per root of curvature that is above it is more than rounding leaves.
+RESOLVED = 1e-12
+
+
+@dataclass(frozen=True)
+class NewtonStep:
+    """H⁻¹g at one model, and how well the Hessian says what it is."""
+
+    step: Array
+    decrement: float  # gᵀH⁻¹g
+    singular: bool = False  # other weights fit as well
+    unresolved: float = 0.0  # of g, in directions in which H is zero to rounding; see `Factor.unresolved`
+
+    @classmethod
+    def by(cls, hessian: Factor, gradient: Array) -> NewtonStep:
+        """The step of a factorised Hessian."""
+        step = hessian.solve(gradient)
+        return cls(step, float((gradient * step).sum()), not hessian.definite, hessian.unresolved(gradient))
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """f, ∇f and, where it is known, the Newton decrement gᵀH⁻¹g at one model."""
+    """f, ∇f and, where it is known, Newton's step at one model."""
 
     value: float
     gradient: Array
-    decrement: float | None = None
-    singular: bool = False  # the Hessian is known to be singular, so the solution is not the only one
-    moving: bool = False  # Newton's step does not vanish with the gradient: there is no finite minimum here
+    newton: NewtonStep | None = None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The problem's own units, learned from sums when a run begins, by which "small" has a meaning.
+
+    columns   root mean square of each column of the design; a penalty's share is added to the square
+    residual  root mean square of dℓ/dη at w = 0, one number or one for each output
+    value     f(0)
+    """
+
+    columns: Array
+    residual: Array
+    value: float
+
+    def relative(self, gradient: Array) -> float:
+        """The gradient's norm with every column in units of its own and the residual as the unit: at most about 1 at
+        w = 0, and the same whatever the units of columns, targets and sample weights."""
+        columns = self.columns if gradient.ndim == 1 else self.columns[:, None]
+        return norm(gradient / columns / self.residual)
+
+    def spread(self) -> float:
+        """How many times larger the largest column is than the smallest."""
+        return float(self.columns.max() / self.columns.min())
 
 
 @dataclass(frozen=True)
@@ -27,9 +71,42 @@ class Measure:
 
     loss: LinearLoss
 
+    # ── clients ──
+
     @client_step
     def value_and_gradient(self, client: Client, w: Array) -> tuple[float, Array]:
         return self.loss.value(client, w), self.loss.gradient(client, w)
+
+    @client_step
+    def scale(self, client: Client) -> tuple[Array, Array, float]:
+        return self.loss.scale(client)
+
+    @client_step
+    def agree(self, client: Client, units: Array) -> float:
+        """Remember the units in which local systems without a unique solution are solved."""
+        client.memory["units"] = units
+        return 0.0
+
+    @client_step
+    def hessian(self, client: Client, w: Array) -> Symmetric:
+        return self.loss.hessian(client, w)
+
+    @client_step
+    def product(self, client: Client, w: Array, v: Array) -> Array:
+        return self.loss.row_product(client, w, v)
+
+    @client_step
+    def prospect(self, client: Client, step: Array) -> tuple[float, float]:
+        return self.loss.prospect(client, step)
+
+    # ── server ──
+
+    def made_scale(self, sums: tuple[Array, Array, float]) -> Scale:
+        """The scale from the clients' mean."""
+        squares, residual, value = sums
+        squares = squares + self.loss.row_penalties(squares.shape[0])
+        columns, residual = np.sqrt(np.asarray(squares)), np.sqrt(np.asarray(residual))
+        return Scale(np.where(columns > 0, columns, 1.0), np.where(residual > 0, residual, 1.0), value)
 
 
 @dataclass(frozen=True)
@@ -38,7 +115,8 @@ class Certificate:
 
     kind "strong convexity": f − f* ≤ gap, a bound (‖g‖²/2μ with μ > 0 in every coordinate).
     kind "newton decrement": f − f* ≈ gap = ½gᵀH⁻¹g, exact for a quadratic and otherwise to second order near the
-    optimum. It is not a bound, and says nothing where the Hessian is singular.
+    optimum. It is not a bound. Where the Hessian is singular it is given only if the gradient vanishes, to rounding,
+    in the directions without curvature.
     """
 
     kind: str
@@ -49,11 +127,11 @@ class Certificate:
         return self.kind == "strong convexity"
 
 
-def certificate(loss: LinearLoss, measurement: Measurement) -> Certificate | None:
-    """What a measurement certifies; None when neither strong convexity nor a decrement is at hand."""
-    mu = loss.strong_convexity()
+def certificate(loss: LinearLoss, measurement: Measurement, unit: float) -> Certificate | None:
+    """What a measurement certifies, with `unit` the size of f; None when nothing is known of its distance."""
+    mu, newton = loss.strong_convexity(), measurement.newton
     if mu > 0:
         return Certificate("strong convexity", norm(measurement.gradient) ** 2 / (2 * mu))
-    if measurement.decrement is not None:
-        return Certificate("newton decrement", 0.5 * measurement.decrement)
+    if newton is not None and newton.unresolved <= RESOLVED * abs(unit) ** 0.5:
+        return Certificate("newton decrement", 0.5 * newton.decrement)
     return None

@@ -20,7 +20,8 @@ class Finished(Generic[S]):
 class Algorithm(Protocol):
     """A frozen dataclass with client steps and these. Optional beside them:
 
-    needs            what it needs of its loss ("gradient", "hessian", "minimise", "strong convexity", "quadratic")
+    needs            what it needs of its loss ("gradient", "hessian", "minimise", "solve" for systems with local
+                     Hessians, "strong convexity", "quadratic")
     contraction(state)  a factor by which theory says the error fell, or tends to fall, in the step that led here
     measured(state)  a `Measurement` the state already knows, so that the run need not ask
     """

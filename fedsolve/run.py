@@ -10,20 +10,30 @@ from typing import Any
 
 import numpy as np
 
-from fedsolve.calls import Mean
+from fedsolve.calls import Mean, Sum
 from fedsolve.checkpoint import Checkpoint, Progress
 from fedsolve.client import Client, Memory
+from fedsolve.confirm import Finding, confirm, separated
 from fedsolve.errors import ConfigError, QuorumNotReached
 from fedsolve.federation import Federation
 from fedsolve.history import Row, Run
 from fedsolve.ledger import Ledger, Total
 from fedsolve.linalg import norm
-from fedsolve.measure import Certificate, Measure, Measurement, certificate
+from fedsolve.measure import Certificate, Measure, Measurement, Scale, certificate
 from fedsolve.participation import Participation
 from fedsolve.preflight import as_transport, check_algorithm, check_needs, checked_seed, warm_weights
 from fedsolve.protocol import collect, describe
 from fedsolve.rounds import Algorithm, Finished
-from fedsolve.stopping import CONVERGED, DIVERGED, FINISHED, QUORUM, Stopping, Verdict, rounds_in_words
+from fedsolve.stopping import (
+    CONVERGED,
+    DIVERGED,
+    FINISHED,
+    QUORUM,
+    Stopping,
+    Verdict,
+    rounds_in_words,
+    unattainable,
+)
 from fedsolve.transports import Transport
 from fedsolve.typing import Array, Value
 
@@ -50,8 +60,9 @@ def run(
     """Fit one model to the data of all clients.
 
     clients        `Client` objects, or a transport that already holds them
-    rounds, tolerance   the two usual limits, 100 rounds and a gradient norm of 1e-8 by default; tolerance=0 never
-                   stops early; `stopping=Stopping(…)` has all limits there are
+    rounds, tolerance   the two usual limits, 100 rounds and a gradient of 1e-8 relative to the problem's own scale by
+                   default (it means the same in any units); tolerance=0 never stops early; `stopping=Stopping(…)` has
+                   all limits there are, the norm of the gradient in the data's units among them
     transport      "in_process" or "processes"
     warm_start     a model (or its weights) to start from
     server         data of the server's own, for algorithms that use it
@@ -89,6 +100,14 @@ def run(
     return loop.run()
 
 
+NO_MINIMUM = (
+    "there is no finite minimum: the value falls for ever along a direction that no sample is against (the classes can "
+    "be separated, or a class or a count never occurs); penalise all weights, the intercept too"
+)
+# Column scales that differ by more than this are named where a run ends without convergence.
+SPREAD = 1e3
+
+
 class _Enough(Exception):
     """Raised inside a round whose first exchange showed that the model before it was good enough, or lost."""
 
@@ -121,6 +140,9 @@ class _Loop:
             protocols.update(collect("preprocess", self.preprocess))
         self.history: list[Row] = []
         self.last_certificate: Certificate | None = None
+        self.scale: Scale | None = None
+        self.unconfirmed: Measurement | None = None  # behind a verdict "converged" that is not confirmed yet
+        self.endless = False  # whether it was shown that there is no minimum
         self.verdict: Verdict | None = None
         self.counted, self.sums = 0, {"algorithm": Total(), "measure": Total()}
         self.elapsed = 0.0
@@ -180,6 +202,7 @@ class _Loop:
             self.fed.join()
             if self.server is not None:
                 self.server.memory["transform"] = self.transform
+        self._learn_scale()
         state, done = _unwrap(self.algorithm.start(self.fed))
         self._note_server(0)
         return state, self._row(0, state, None), False, done
@@ -202,7 +225,22 @@ class _Loop:
         # The new attempt is on disk before anyone hears of it, so that no two servers share a number.
         self._save(progress.state, progress.pending, progress.measured)
         self.fed.join()
+        self._learn_scale()
         return progress.state, progress.pending, progress.measured, False
+
+    def _learn_scale(self) -> None:
+        """Learn the problem's own units from sums, if anything depends on them."""
+        if self.measure is None:
+            return
+        solves = "solve" in getattr(self.algorithm, "needs", ())
+        unpenalised = solves and self.measure.loss.strong_convexity() <= 0
+        if not (self.stopping.converges or unpenalised):
+            return
+        _ = self.fed.features, self.fed.outputs  # raise if the clients do not agree on them
+        with self.fed.setting_up():
+            self.scale = self.measure.made_scale(self.fed.mean(self.measure.scale))
+            if unpenalised:  # then local systems may have many solutions
+                self.fed.sum(self.measure.agree, units=self.scale.columns)
 
     # ── the loop ──
 
@@ -213,8 +251,7 @@ class _Loop:
             ended = self.verdict or self.stopping.budget(row)
             if not measured:
                 measured = self._measure_now(state, row, ended is not None)
-            self.verdict = self.verdict or ended
-            if self.verdict is not None:
+            if self._is_over(state, ended):
                 return state
             if self.checkpoint is not None and row.round % self.checkpoint_every == 0:
                 self._save(state, row, measured)
@@ -224,21 +261,65 @@ class _Loop:
                 self.fed.begin_round(row.round + 1)
                 following, done = _unwrap(self.algorithm.round(self.fed, state))
             except _Enough:
-                return state
+                self.fed.take_back()  # the round was broken off in its first exchange, and is begun again if need be
+                if self._is_over(state, None):
+                    return state
+                measured = True
+                continue
             except QuorumNotReached as error:
                 self.verdict = Verdict(QUORUM, str(error))
-                if self.fed.detach():
-                    self._publish(row)
+                if self.fed.detach():  # the question how good this model is travelled with what failed
+                    self._ask(state, row)
                 return state
             if self.fed.detach():  # a round without an exchange: nothing travelled, so ask now
                 self._ask(state, row)
-                if self.verdict is not None:
+                if self._is_over(state, None):
                     return state
             self._note_server(row.round + 1)
+            stands = following is state
             row, measured = self._row(row.round + 1, following, state), False
             state = following
             if done:
                 self.verdict = self._finished(row)
+            elif stands and self.stopping.converges:
+                self.verdict = unattainable(self.history[-1], "no step lowers the value any more")
+
+    def _is_over(self, state: Value, ended: Verdict | None) -> bool:
+        """Whether the run ends here; "converged" only if the clients confirm it."""
+        if self.unconfirmed is not None:
+            self._confirm(state)
+        self.verdict = self.verdict or ended
+        if self.verdict is None:
+            return False
+        if self.verdict.status not in (CONVERGED, FINISHED, QUORUM) and not self.endless:
+            self._explain(state, self.verdict)
+        return True
+
+    def _explain(self, state: Value, verdict: Verdict) -> None:
+        """What a run that ends without convergence can say of the reason."""
+        if self.measure is not None and self.scale is not None and separated(self._ask_all, self.measure, state.w):
+            self.verdict = Verdict(DIVERGED, NO_MINIMUM)
+        else:
+            self.verdict = replace(verdict, message=verdict.message + self._advice(verdict.status))
+
+    def _advice(self, status: str) -> str:
+        """What to try, where a run ends without convergence."""
+        name = type(self.algorithm).__name__
+        others = [one for one in ("Newton", "FedNewtonCG") if one != name]
+        said = []
+        if self.scale is not None and self.scale.spread() > SPREAD:
+            said.append(
+                f"the columns' scales differ by a factor of {self.scale.spread():.0e}: standardise them, for instance "
+                "with preprocess=Preprocess()"
+            )
+        if status == DIVERGED:
+            said.append(
+                f"try smaller or fewer local steps, a larger l2, standardised features, or {' or '.join(others)}"
+            )
+        doubt = self.history[-1].doubt if self.history else None
+        if doubt is not None:
+            said.insert(0, doubt)
+        return "".join(f"; {one}" for one in said)
 
     def _row(self, round: int, state: Value, before: Value) -> Row:
         self._account()
@@ -314,46 +395,73 @@ class _Loop:
         self.fed.attach((self._call(state),), receive)
 
     def _measured(self, row: Row, measurement: Measurement, share: float) -> None:
+        scale, value = self.scale, measurement.value
+        first = next((one.value for one in self.history if one.value is not None), None)
         # A gradient of some clients certifies nothing about the objective of all.
         proof = None
         if self.loss is not None and share >= 1 - 1e-12:
-            proof = certificate(self.loss, measurement)
-        self.last_certificate = proof
-        row = replace(
-            row,
-            value=measurement.value,
-            gradient_norm=norm(measurement.gradient),
-            gap=None if proof is None else proof.gap,
-            gap_is_bound=proof is not None and proof.is_bound,
-            measured_share=share,
+            unit = max(abs(value), abs(first or 0.0), 0.0 if scale is None else abs(scale.value))
+            proof = certificate(self.loss, measurement, unit)
+        self._publish(
+            replace(
+                row,
+                value=value,
+                gradient_norm=norm(measurement.gradient),
+                relative_gradient=None if scale is None else scale.relative(measurement.gradient),
+                gap=None if proof is None else proof.gap,
+                gap_is_bound=proof is not None and proof.is_bound,
+                measured_share=share,
+            ),
+            proof,
         )
-        first = next((one.value for one in self.history if one.value is not None), None)
-        self._publish(row)
-        found = self.stopping.judge(row, first)
+        sizes = [] if first is None else [first] if scale is None else [scale.value, first]
+        found = self.stopping.judge(self.history[-1], sizes)
         if found is not None and found.status == CONVERGED:
-            found = self._doubted(found, measurement)
-        self.verdict = found or self.verdict
+            if not self._worth_confirming():
+                found = None
+            else:
+                self.unconfirmed = measurement
+        self.verdict = found or self.verdict or self.stopping.stalled(self.history)
 
-    def _doubted(self, verdict: Verdict, measurement: Measurement) -> Verdict:
-        """Convergence to what is no minimum, or not the only one, is said."""
-        doubt, infos = None, self.fed.info.values()
-        if self.loss is not None and all(info.weight == info.samples for info in infos):
-            doubt = self.loss.doubt(measurement.value, sum(info.samples for info in infos))
-        if doubt is not None:
-            return Verdict(DIVERGED, doubt)
-        if measurement.moving:
-            return Verdict(
-                DIVERGED,
-                "the gradient vanishes but Newton's step does not, so there is no finite minimum (classes that can be "
-                "separated, a class or a count that never occurs); penalise all weights, the intercept too",
-            )
-        if measurement.singular:
-            return Verdict(
-                verdict.status, f"{verdict.message}; the Hessian is singular, so other weights fit as well as these"
-            )
-        return verdict
+    def _worth_confirming(self) -> bool:
+        """A doubt is not raised again until the gradient is ten times smaller."""
+        norms = [row.gradient_norm for row in self.history if row.doubt is not None and row.gradient_norm is not None]
+        now = self.history[-1].gradient_norm
+        return not norms or now is None or now <= 0.1 * min(norms)
 
-    def _publish(self, row: Row) -> None:
+    def _confirm(self, state: Value) -> None:
+        """Ask whether the point is a minimum, and change the verdict if it is not."""
+        measurement, self.unconfirmed, verdict = self.unconfirmed, None, self.verdict
+        assert measurement is not None
+        assert verdict is not None
+        found = self._finding(state, measurement)
+        if found.endless:
+            self.endless = True
+            self.verdict = Verdict(DIVERGED, NO_MINIMUM)
+        elif found.doubt is not None:
+            self.history[-1] = replace(self.history[-1], doubt=found.doubt)
+            self.verdict = None
+        elif found.newton is not None:
+            if self.last_certificate is None:
+                proof = self.last_certificate = Certificate("newton decrement", 0.5 * found.newton.decrement)
+                self.history[-1] = replace(self.history[-1], gap=proof.gap)
+            if found.newton.singular:
+                text = f"{verdict.message}; the Hessian is singular, so other weights fit as well as these"
+                self.verdict = Verdict(verdict.status, text)
+
+    def _finding(self, state: Value, measurement: Measurement) -> Finding:
+        if self.measure is None or self.scale is None:
+            return Finding()
+
+        return confirm(self._ask_all, self.measure, self.scale, state.w, measurement)
+
+    def _ask_all(self, *calls: Mean | Sum) -> tuple[Any, ...] | None:
+        """What all clients together answer; None if one of them does not."""
+        found = self.fed.measure(*calls)
+        return None if found is None or found[1] < 1 - 1e-12 else found[0]
+
+    def _publish(self, row: Row, proof: Certificate | None = None) -> None:
+        self.last_certificate = proof
         self.history.append(row)
         if self.on_round is not None:
             self.on_round(row)

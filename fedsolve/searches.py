@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fedsolve.calls import Mean
 from fedsolve.client import Client, client_step
 from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
@@ -102,11 +103,15 @@ class Armijo:
         """`step` where values cannot say: the first η = β^k with φ′(η) ≤ (1 − 2α) |φ′(0)|, φ(η) = f(w − ηp); 0 if none.
 
         For a quadratic, which f is this near to its optimum, that is Armijo's test without a difference of values
-        (Hager and Zhang 2005, the approximate Wolfe conditions).
+        (Hager and Zhang 2005, the approximate Wolfe conditions). As there, the value may not rise above its rounding:
+        far out, where f is no quadratic, a slope alone says nothing.
         """
         steps = self.grid()
-        slopes = fed.mean(self.slopes, w=w, p=p, steps=steps)
+        slopes, values = fed.exchange(
+            Mean(self.slopes, w=w, p=p, steps=steps), Mean(self.losses_along, w=w, p=p, steps=steps)
+        )
         if slopes[0] >= 0:  # those here would go up
             return 0.0
-        passing = slopes[1:] <= (1 - 2 * self.alpha) * -slopes[0]
+        level = values <= values[0] + rounding(values[0])
+        passing = (slopes[1:] <= (1 - 2 * self.alpha) * -slopes[0]) & level[1:]
         return float(steps[1:][passing][0]) if passing.any() else 0.0

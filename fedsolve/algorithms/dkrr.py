@@ -30,7 +30,7 @@ class DKRR:
 
     loss: LinearLoss
 
-    needs: ClassVar[frozenset[str]] = frozenset({"minimise"})
+    needs: ClassVar[frozenset[str]] = frozenset({"minimise", "solve"})
 
     # ── clients ──
 

@@ -33,7 +33,7 @@ class FedNewton:
 
     loss: LinearLoss
 
-    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "minimise"})
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "minimise", "solve"})
 
     # ── clients ──
 

@@ -48,7 +48,7 @@ class FedNewtonCG:
     loss: LinearLoss
     search: Armijo = field(default_factory=Armijo)
 
-    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "minimise"})
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "minimise", "solve"})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "search", self.search.of(self.loss))

@@ -9,11 +9,15 @@ al. 2022), with local=CG(…) what GIANT's authors ran; exact solves, the defaul
 The mean of the inverses is positive definite, so each round goes down and the pooled optimum is reached, but as fast as
 the clients are alike: on label-skewed data slowly, where `FedNewtonCG` uses the same solves better. The server sees
 only sums.
+
+Clients with fewer samples than features, or hardly more, are sure of directions they know nothing of, and make the mean
+of the inverses many times too long. When a step had to be cut to less than 1/16, the gradients already seen correct the
+mean at the server, by L-BFGS on top of it; clients send what they always send. `lbfgs=0` is the method as published.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -25,6 +29,7 @@ from fedsolve.learners import CG, Richardson
 from fedsolve.losses import LinearLoss
 from fedsolve.measure import Measurement
 from fedsolve.models import LinearModel
+from fedsolve.quasi_newton import Pair, direction, remember
 from fedsolve.searches import Armijo
 from fedsolve.typing import Array
 
@@ -32,6 +37,7 @@ from fedsolve.typing import Array
 # to where hardly anything is gained. With α = 1/4 and halvings an η accepted is 3/4 to 3/2 of the best one (of a
 # quadratic; or it is 1), and at least 3/4 of what the direction has to give is taken.
 OF_A_LONG_DIRECTION = Armijo(alpha=0.25)
+TOO_LONG = 1 / 16  # a step shorter than this says that the mean of the inverses is no estimate of the inverse
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class State:
     value: float  # f(w) and ∇f(w) by those in `cohort`
     gradient: Array
     cohort: tuple[str, ...]
+    pairs: tuple[Pair, ...] = ()  # of L-BFGS
+    corrected: bool = False  # whether they are in use
 
 
 @dataclass(frozen=True)
@@ -47,16 +55,20 @@ class GIANT:
     """Global gradient, local Newton directions, one line search.
 
     local   how a client solves H_j z = g: None exactly (by the pseudo-inverse where H_j is singular), or so many steps
+    lbfgs   how many pairs of steps and gradients correct a direction that proved far too long; 0: never
     search  None: the exact minimum along the direction for a quadratic loss, for others `OF_A_LONG_DIRECTION`
     """
 
     loss: LinearLoss
     local: CG | Richardson | None = None
     search: Armijo | None = None
+    lbfgs: int = 5
 
-    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian"})
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "solve"})
 
     def __post_init__(self) -> None:
+        if not (type(self.lbfgs) is int and self.lbfgs >= 0):
+            raise ConfigError(f"lbfgs is a number of pairs, at least 0, got {self.lbfgs}")
         if self.search is not None or not self.loss.quadratic:
             object.__setattr__(self, "search", (self.search or OF_A_LONG_DIRECTION).of(self.loss))
         unbounded = not np.isfinite(self.loss.curvature_bound)
@@ -96,26 +108,36 @@ class GIANT:
     def round(self, fed: Federation, state: State) -> State:
         if state.cohort != fed.cohort.clients:  # f and g are those of others, and who is new does not know w
             state = self._at(fed, state.w)
-        p = fed.mean(self.local_direction, g=state.gradient)  # ↓ g ↑ H_j⁻¹ g
-        eta = self._step_size(fed, state, p)  # ↓ p ↑ losses along it
-        return self._at(fed, state.w - eta * p) if np.any(eta > 0) else state  # ↓ w ↑ ∇f_j(w)
+        pairs = state.pairs if state.corrected else ()
+        p = direction(state.gradient, pairs, lambda g: fed.mean(self.local_direction, g=g))  # ↓ g ↑ H_j⁻¹ g
+        eta = np.asarray(self._step_size(fed, state, p))  # ↓ p ↑ losses along it
+        if not np.any(eta > 0):
+            return state
+        reached = self._at(fed, state.w - eta * p)  # ↓ w ↑ ∇f_j(w)
+        if not self.lbfgs or reached.cohort != state.cohort:  # gradients of others do not compare
+            return reached
+        pairs = remember(state.pairs, reached.w - state.w, reached.gradient - state.gradient, self.lbfgs)
+        return replace(reached, pairs=pairs, corrected=state.corrected or bool(eta[eta > 0].min() < TOO_LONG))
 
     def _at(self, fed: Federation, w: Array) -> State:
         value, gradient = fed.mean(self.local_gradient, w=w)
         return State(w, value, gradient, fed.cohort.clients)
 
     def _step_size(self, fed: Federation, state: State, p: Array) -> Array | float:
-        """How far to go along p, in one exchange; 0 if those here would not go down."""
+        """How far to go along p, as a rule in one exchange; 0 if those here would not go down."""
         if self.search is None:
             slope, curvature = fed.mean(self.parabola, p=p)
             down = (slope > 0) & (curvature > 0)
             return np.where(down, slope / np.where(down, curvature, 1.0), 0.0)
-        decrease = float((state.gradient * p).sum())
-        if self.search.sees(state.value, decrease):
-            eta = self.search.step(fed, state.w, p, decrease)
+        decrease, reach = float((state.gradient * p).sum()), 1.0
+        # A client with fewer samples than features has directions in which only the penalty curves its objective, and
+        # is sure of itself there: p can be 10¹⁰ times too long. So the search goes on below its grid.
+        while self.search.sees(state.value, reach * decrease):
+            eta = self.search.step(fed, state.w, reach * p, reach * decrease)
             if eta > 0:
-                return eta
-        return self.search.step_by_slopes(fed, state.w, p)
+                return reach * eta
+            reach *= self.search.grid()[-1]
+        return reach * self.search.step_by_slopes(fed, state.w, reach * p)
 
     def measured(self, state: State) -> Measurement:
         return Measurement(state.value, state.gradient)

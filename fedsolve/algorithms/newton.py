@@ -19,9 +19,9 @@ from fedsolve import prox
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
-from fedsolve.linalg import factor, norm
+from fedsolve.linalg import factor
 from fedsolve.losses import LinearLoss
-from fedsolve.measure import Measurement
+from fedsolve.measure import Measurement, NewtonStep
 from fedsolve.models import LinearModel
 from fedsolve.searches import Armijo
 from fedsolve.typing import Array
@@ -66,7 +66,7 @@ class Newton:
         step, decrease = self.step(state)
         trial = self._at(fed, state.w - step)
         together = trial.cohort == state.cohort  # else someone left, and the two values do not compare
-        fell = norm(self.slope(trial)) <= norm(self.slope(state))
+        fell = self.steepness(trial) <= self.steepness(state)
         if together and self.search.accepts(self.total(state), self.total(trial), decrease, fell):
             return trial
         first, extra = (1 if together else 0), self.l1_along(state.w, step)
@@ -102,13 +102,16 @@ class Newton:
             return state.gradient
         return prox.subgradient(state.gradient, state.w, self.loss.l1_weights(state.w.shape))
 
+    def steepness(self, state: State) -> float:
+        """The squared norm of the gradient in units of its own: each entry by the root of its curvature."""
+        curvature = np.diagonal(state.hessian.full())
+        slope = self.slope(state).reshape(len(curvature), -1)
+        return float((slope**2 / np.where(curvature > 0, curvature, 1.0)[:, None]).sum())
+
     def measured(self, state: State) -> Measurement:
         if self.loss.strong_convexity() > 0 or self.loss.l1:  # then ‖g‖²/2μ is a bound, or no decrement is known
             return Measurement(self.total(state), self.slope(state))
-        H = factor(state.hessian)
-        step = H.solve(state.gradient)
-        moving = norm(step) > 1e-2 * (1.0 + norm(state.w))
-        return Measurement(state.value, state.gradient, float((state.gradient * step).sum()), not H.definite, moving)
+        return Measurement(state.value, state.gradient, NewtonStep.by(factor(state.hessian), state.gradient))
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

@@ -110,7 +110,8 @@ def transport(what: config.Budget, clients: Sequence[Client]) -> Transport:
 
 
 def stopping(what: config.Budget) -> Stopping:
-    return Stopping(what.rounds, what.tolerance, what.gap, what.change, what.bytes, what.seconds)
+    limits = ("rounds", "tolerance", "gap", "change", "bytes", "seconds", "gradient_norm")
+    return Stopping(**{name: getattr(what, name) for name in limits})
 
 
 def participation(what: config.Participation | None) -> Participation | None:

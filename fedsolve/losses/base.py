@@ -15,7 +15,6 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import log
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ from array_api_compat import device
 
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client
-from fedsolve.design import Design, gram_entries, with_intercept
+from fedsolve.design import Design, column_squares, gram_entries, with_intercept
 from fedsolve.entries import Entries
 from fedsolve.errors import ConfigError
 from fedsolve.features.base import FeatureMap
@@ -50,7 +49,7 @@ class LinearLoss(ABC):
     separable: ClassVar[bool] = True
     curvature_bound: ClassVar[float]  # sup of d²ℓ/dη²
     error_name: ClassVar[str] = "loss"
-    provides: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "minimise"})
+    provides: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian", "minimise", "solve"})
 
     def __post_init__(self) -> None:
         for name in ("l2", "l1"):
@@ -183,11 +182,15 @@ class LinearLoss(ABC):
 
         def compute(v: Array) -> Factor:
             client.count("factorisations", 1)
-            return factor(self.kept_hessian(client, v), self.strong_convexity())
+            return factor(self.kept_hessian(client, v), self.strong_convexity(), self._units(client))
 
         if self.quadratic:
             return client.cached((self, "factor"), lambda: compute(w))
         return client.at((self, "factor"), w, compute)
+
+    def _units(self, client: Client) -> Array | None:
+        """The units of a Hessian's rows that the clients have agreed on (see `Measure.agree`), if they have."""
+        return client.memory.get("units")
 
     def hessian_product(self, client: Client, w: Array, v: Array) -> Array:
         """∇²f_j(w) v, with the kept Hessian."""
@@ -290,12 +293,16 @@ class LinearLoss(ABC):
             mask[-1] = 0.0
         return mask
 
+    def row_penalties(self, rows: int) -> Array:
+        """The l2 penalty of each row of w, at the server."""
+        penalties = np.full(rows, self.l2)
+        if self.intercept == "free":
+            penalties[-1] = 0.0
+        return penalties
+
     def penalty_diagonal(self, order: int) -> Array:
         """The l2 penalty's part of a Hessian of this order, at the server."""
-        diagonal = np.full(order, self.l2)
-        if self.intercept == "free":
-            diagonal[-1] = 0.0
-        return diagonal
+        return self.row_penalties(order)
 
     def l1_weights(self, shape: tuple[int, ...]) -> Array:
         """The weight of each |w_i| at the server."""
@@ -304,15 +311,38 @@ class LinearLoss(ABC):
             weights[-1] = 0.0
         return weights
 
-    def doubt(self, value: float, samples: int) -> str | None:
-        """A reason to doubt that there is a minimum, if this value was reached on so many samples of weight 1."""
-        # Unless the classes can be separated, some sample is on the wrong side, and costs at least log 2.
-        if not self.classifies or self.l2 or self.l1 or value * samples >= log(2):
-            return None
-        return (
-            "the classes can be separated, so there is no finite solution and the weights grow without end; "
-            "add a penalty, l2 > 0"
-        )
+    # ── scale and existence of a minimum ──
+
+    def scale(self, client: Client) -> tuple[Array, Array, float]:
+        """What f is measured by at this client: the mean square of each column, that of dℓ/dη at w = 0 (of each output
+        where outputs are problems of their own), and f_j(0)."""
+        xp, s, y = client.xp, client.sample_weight, self.targets(client)
+        columns = column_squares(self.design(client), s) / client.weight
+        eta = xp.zeros_like(y) if client.offset is None else client.offset + 0.0 * y
+        slopes = self.derivative(xp, eta, y) ** 2
+        client.count("losses", client.n_samples)
+        if slopes.ndim == 2 and not self.separable:
+            slopes = xp.sum(slopes, axis=1)
+        squares = (xp.sum(slopes, axis=0) if s is None else s @ slopes) / client.weight
+        return columns, xp.reshape(squares, (-1,)), self._mean_loss(client, eta)
+
+    def hinders(self, xp: Any, change: Array, y: Array) -> Array:
+        """How much of a change of η each sample forbids for good: |change| where ℓ(η + t·change) grows without bound
+        in t, 0 where it does not. Where no sample hinders a change, f has no minimum along it. For a quadratic, all."""
+        return change if change.ndim == 1 else xp.sqrt(xp.sum(change * change, axis=1))
+
+    def prospect(self, client: Client, step: Array) -> tuple[float, float]:
+        """Σ_i Δ_i² and Σ_i of the part of it that sample i hinders, for the changes Δ of η along a step, over the
+        samples that count; not weighted, so that one sample is enough."""
+        xp, s = client.xp, client.sample_weight
+        change = self.design(client).matvec(step)
+        hindered = self.hinders(xp, change, self.targets(client)) ** 2
+        squares = change * change if change.ndim == 1 else xp.sum(change * change, axis=1)
+        if s is not None:
+            nothing = xp.zeros_like(squares)
+            squares, hindered = xp.where(s > 0, squares, nothing), xp.where(s > 0, hindered, nothing)
+        client.count("losses", client.n_samples)
+        return float(xp.sum(squares)), float(xp.sum(hindered))
 
     def smoothness(self, client: Client) -> float:
         """A bound on λ_max(∇²f_j) for all w: curvature_bound · λ_max(Σ s x xᵀ / Σ s) + l2; infinite where none is."""

@@ -35,6 +35,11 @@ class Logistic(LinearLoss):
     def hits(self, xp: Any, eta: Array, y: Array) -> Array | None:
         return xp.where((eta > 0) == (y > 0.5), xp.ones_like(eta), xp.zeros_like(eta))
 
+    def hinders(self, xp: Any, change: Array, y: Array) -> Array:
+        # Up is free for y = 1 only, down for y = 0 only; a soft label lets η go neither way.
+        free = ((change >= 0) & (y == 1)) | ((change <= 0) & (y == 0))
+        return xp.where(free, xp.zeros_like(change), change)
+
     def check(self, client: Client) -> None:
         y = to_numpy(client.y)
         if y.ndim != 1:

@@ -41,6 +41,10 @@ class Poisson(LinearLoss):
         saturated = y - y * xp.log(xp.where(y > 0, y, xp.ones_like(y)))
         return 2.0 * (self.pointwise(xp, eta, y) - saturated)
 
+    def hinders(self, xp: Any, change: Array, y: Array) -> Array:
+        # Only the mean of a count of zero may fall for ever.
+        return xp.where((change <= 0) & (y == 0), xp.zeros_like(change), change)
+
     def check(self, client: Client) -> None:
         y = to_numpy(client.y)
         if y.ndim != 1:

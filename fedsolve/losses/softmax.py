@@ -1,8 +1,8 @@
 """The softmax loss: ℓ = log Σ_c e^{η_c} − η_y, for k classes, with a column of w for each.
 
-Adding one vector to all columns changes no probability. Where no penalty decides (a free intercept; every row without
-l2 and l1) ½ (Σ_c w_c)² / k per row is added: it does not move the minimum, where that sum is zero, and makes it the
-only one.
+Adding one vector to all columns changes no probability. Where no penalty decides, a term is added that does not move
+the minimum, where it is zero, and makes it the only one: ½ (Σ_c η_c)² / k of each sample without l2 and l1, in which
+the columns' units cancel; ½ (Σ_c b_c)² / k of the intercepts b where only these are free.
 """
 
 from __future__ import annotations
@@ -37,12 +37,22 @@ class Softmax(LinearLoss):
         if self.classes < 2:
             raise ConfigError(f"the softmax loss has at least two classes, got {self.classes}")
 
+    @property
+    def _pinned(self) -> bool:
+        """Whether the sums of predictors over the classes are held at zero by the samples."""
+        return not self.l2 and not self.l1
+
     def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
+        losses = self.error(xp, eta, y)
+        return losses + 0.5 / self.classes * xp.sum(eta, axis=1) ** 2 if self._pinned else losses
+
+    def error(self, xp: Any, eta: Array, y: Array) -> Array:
         top = xp.max(eta, axis=1, keepdims=True)
         return xp.log(xp.sum(xp.exp(eta - top), axis=1)) + top[:, 0] - xp.sum(y * eta, axis=1)
 
     def derivative(self, xp: Any, eta: Array, y: Array) -> Array:
-        return _probabilities(xp, eta) - y
+        slopes = _probabilities(xp, eta) - y
+        return slopes + xp.sum(eta, axis=1, keepdims=True) / self.classes if self._pinned else slopes
 
     def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
         raise NotImplementedError("the classes are coupled: see _hessian")
@@ -50,6 +60,11 @@ class Softmax(LinearLoss):
     def hits(self, xp: Any, eta: Array, y: Array) -> Array | None:
         one = xp.ones_like(eta[:, 0])
         return xp.where(xp.argmax(eta, axis=1) == xp.argmax(y, axis=1), one, 0.0 * one)
+
+    def hinders(self, xp: Any, change: Array, y: Array) -> Array:
+        # Free is a change in which every class that the sample may be of gains as much as any other.
+        gains = xp.where(y > 0, change, xp.max(change, axis=1, keepdims=True) + 0.0 * change)
+        return xp.max(change, axis=1) - xp.min(gains, axis=1)
 
     def targets(self, client: Client) -> Array:
         """One-hot rows."""
@@ -72,6 +87,7 @@ class Softmax(LinearLoss):
         scale = (1.0 if s is None else s) / client.weight
         p, k = w.shape
         blocks = xp.zeros((p, k, p, k), dtype=xp.float64, device=w.device)
+        pinned = design.gram(scale / k * xp.ones_like(P[:, 0])).full() if self._pinned else 0.0
         for a in range(k):
             for b in range(a, k):
                 # A Gram matrix has weights ≥ 0: off the diagonal it is subtracted.
@@ -79,7 +95,7 @@ class Softmax(LinearLoss):
                     design.gram(scale * P[:, a] * (1.0 - P[:, a])).full()
                     if a == b
                     else -design.gram(scale * P[:, a] * P[:, b]).full()
-                )
+                ) + pinned
                 blocks[:, a, :, b] = block
                 blocks[:, b, :, a] = block
         for row in self._loose_rows(p):
@@ -90,18 +106,23 @@ class Softmax(LinearLoss):
         mask = self._mask(client.y, p)
         return hessian.add_diagonal(self.l2 * xp.reshape(mask[:, None] * xp.ones_like(w), (-1,)))
 
+    def _units(self, client: Client) -> Array | None:
+        units, xp = super()._units(client), client.xp
+        if units is None:
+            return None
+        return xp.reshape(units[:, None] * xp.ones((1, self.classes), dtype=xp.float64, device=units.device), (-1,))
+
     def _curved(self, client: Client, w: Array, change: Array) -> Array:
         """(diag(p) − ppᵀ) · change of each sample."""
         xp = client.xp
         P = _probabilities(xp, self.predictor(client, w))
         weighted = P * change
-        return weighted - P * xp.sum(weighted, axis=1, keepdims=True)
+        curved = weighted - P * xp.sum(weighted, axis=1, keepdims=True)
+        return curved + xp.sum(change, axis=1, keepdims=True) / self.classes if self._pinned else curved
 
     def _loose_rows(self, p: int) -> range:
-        """The rows whose sum over the classes the data leaves open."""
-        if not self.l2 and not self.l1:
-            return range(p)
-        return range(p - 1, p) if self.intercept == "free" else range(0)
+        """The rows whose sum over the classes neither samples nor penalty decide."""
+        return range(p - 1, p) if self.intercept == "free" and not self._pinned else range(0)
 
     def penalty(self, w: Array) -> float:
         p, k = w.shape
@@ -117,12 +138,13 @@ class Softmax(LinearLoss):
         return g
 
     def penalty_diagonal(self, order: int) -> Array:
-        return np.repeat(super().penalty_diagonal(order // self.classes), self.classes)
+        return np.repeat(self.row_penalties(order // self.classes), self.classes)
 
     def smoothness(self, client: Client) -> float:
         gram = self.design(client).gram(client.sample_weight)
-        loose = 1.0 if self._loose_rows(gram.n) else 0.0  # the eigenvalue of (1/k) 1 1ᵀ
-        return self.curvature_bound * largest_eigenvalue(gram) / client.weight + max(self.l2, loose)
+        loose = 1.0 if self._loose_rows(gram.n) else 0.0  # the eigenvalue of (1/k) 1 1ᵀ, on which the rest has none
+        steepest = 1.0 if self._pinned else self.curvature_bound
+        return steepest * largest_eigenvalue(gram) / client.weight + max(self.l2, loose)
 
     def check(self, client: Client) -> None:
         y = to_numpy(client.y)

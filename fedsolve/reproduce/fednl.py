@@ -15,6 +15,7 @@ from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 from fedsolve.reproduce.shed import LARGE, SMALL, Case
 from fedsolve.run import run
+from fedsolve.stopping import Stopping
 
 TOLERANCE = 1e-10
 
@@ -45,7 +46,7 @@ TRIALS_LARGE = tuple(
 def solve(trial: Trial) -> Run:
     """Plain FedNL from zero: option 2, spectral norm, H_i⁰ the Hessian there."""
     method = FedNL(trial.case.loss, trial.compressor, search=None)
-    return run(method, trial.case.divided(), rounds=200, tolerance=TOLERANCE)
+    return run(method, trial.case.divided(), stopping=Stopping(200, tolerance=None, gradient_norm=TOLERANCE))
 
 
 def gaps(trial: Trial, found: Run) -> list[float]:

@@ -16,6 +16,7 @@ from fedsolve.reproduce.figures import Curve, draw_curves
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 from fedsolve.run import run
+from fedsolve.stopping import Stopping
 
 TOLERANCE, DIGITS = 1e-10, 1e-12
 
@@ -57,7 +58,7 @@ SMALL = (
 
 def solve(case: Case) -> Run:
     """Exact Newton from zero."""
-    return run(Newton(case.loss), case.divided(), rounds=30, tolerance=TOLERANCE)
+    return run(Newton(case.loss), case.divided(), stopping=Stopping(30, tolerance=None, gradient_norm=TOLERANCE))
 
 
 @experiment(

@@ -64,7 +64,7 @@ FIB = increments(1).named("Fib-SHED")
 FIB_PLUS = increments("link").named("Fib-SHED+")
 GN = Method("GN-SHED", lambda loss: as_printed(loss, renewals=GradientNorm()))
 MONT_DEC = Method("Mont-Dec", lambda loss: MontDec(loss, increment="link"), Rayleigh())
-GIANT_ = Method("GIANT", lambda loss: GIANT(loss, search=Armijo(alpha=0.25)))
+GIANT_ = Method("GIANT", lambda loss: GIANT(loss, search=Armijo(alpha=0.25), lbfgs=0))
 # FedNL-LS with rank-1 corrections, Hessians sent whole at the start and counted; the paper's “best performing variant”.
 FEDNL = Method("FedNL", lambda loss: FedNL(loss, RankR(1), option=1))
 AGD_ = Method("AGD", AGD)

@@ -16,7 +16,6 @@ import numpy as np
 
 from fedsolve.algorithms.newton import Newton, State
 from fedsolve.arrays import Symmetric
-from fedsolve.linalg import norm
 from fedsolve.losses import LinearLoss
 from fedsolve.searches import rounding
 from fedsolve.selection.batches import triangle
@@ -63,12 +62,10 @@ class Fit:
         entries = int(self.asks.size)
         return triangle(int(self.asks.shape[0]) if self.loss.separable else entries) + entries + 3
 
-    def evaluated(
-        self, value: float, gradient: Array, hessian: Symmetric, error: float, accuracy: float, samples: int | None
-    ) -> None:
-        """What is at the point it asked for; `samples` are those it learns from, where all have weight 1."""
+    def evaluated(self, value: float, gradient: Array, hessian: Symmetric, error: float, accuracy: float) -> None:
+        """What is at the point it asked for."""
         trial = State(self.asks, value, gradient, hessian, ())
-        total, slope = self.solver.total(trial), norm(self.solver.slope(trial))
+        total, slope = self.solver.total(trial), self.solver.steepness(trial)
         self._evaluations += 1
         if self.here is not None and not self._found and not self._accepts(self.here, total, slope):
             # Where the promised decrease is below the rounding of the values, this is as far as float64 goes.
@@ -84,7 +81,7 @@ class Fit:
         self._found = False
         if not math.isfinite(total + decrease):
             self._give_up("its value is not finite: give the features a smaller scale")
-        elif self._endless(samples):
+        elif self._endless():
             self._give_up(
                 "it has no finite minimum (classes that can be separated, or one that is in this fold alone); "
                 "penalise all weights, the intercept too, or use fewer folds"
@@ -114,13 +111,11 @@ class Fit:
     def _accepts(self, here: Point, total: float, slope: float) -> bool:
         return self.solver.search.accepts(here.value, total, here.decrease, slope <= here.slope)
 
-    def _endless(self, samples: int | None) -> bool:
+    def _endless(self) -> bool:
         """Whether the weights grow without end: each step promises a fixed share of what the one before promised, down
         to next to nothing, where near a minimum it would be about the square."""
         here = self.here
         assert here is not None
-        if samples is not None and self.loss.doubt(here.value, samples) is not None:
-            return True
         if self.loss.strong_convexity() > 0 or self.loss.l1 > 0 or here.decrease > 1e-12 * (1.0 + abs(here.value)):
             return False
         return self._slow >= 8

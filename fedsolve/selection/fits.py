@@ -134,7 +134,6 @@ class FoldFits:
         if weights is None:
             weights = next(answers).tolist()
             check_folds(weights)
-        unit = all(info.weight == info.samples for info in fed.info.values())
         for one, found in zip(looking, next(answers) if looking else (), strict=True):
             held, rest = weights[one.fold], outside(weights, one.fold)
             one.evaluated(
@@ -143,7 +142,6 @@ class FoldFits:
                 found.hessian.map(lambda array, rest=rest: array / rest),
                 found.error / held,
                 found.hits / held,
-                round(rest) if unit else None,
             )
         for one, values in zip(searching, next(answers) if searching else (), strict=True):
             one.searched(values / outside(weights, one.fold))

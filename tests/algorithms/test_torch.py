@@ -7,9 +7,10 @@ import pytest
 
 import fedsolve as fs
 from tests.algorithms.test_matrix import ALL, EXACT
+from tests.extras import optional
 from tests.problems import PROBLEMS, Problem
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install fedsolve[torch] runs these tests")
+torch = optional("torch")
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 DENSE = [

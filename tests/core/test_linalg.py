@@ -37,7 +37,8 @@ def test_solve_of_a_definite_matrix(xp, columns):
 @settings(max_examples=200, deadline=None)
 @given(n=st.integers(2, 12), lost=st.integers(1, 4), seed=st.integers(0, 10**6))
 def test_solve_of_a_singular_matrix_is_the_least_norm_solution(xp, n, lost, seed):
-    """As for a Gram matrix of fewer samples than features: a Cholesky that slips through divides by rounding errors."""
+    """The norm is that in which every coordinate counts by the root of its diagonal entry. As for a Gram matrix of fewer
+    samples than features: a Cholesky that slips through divides by rounding errors."""
     rng = np.random.default_rng(seed)
     rank = max(1, n - lost)
     Q = np.linalg.qr(rng.standard_normal((n, n)))[0][:, :rank]
@@ -49,7 +50,15 @@ def test_solve_of_a_singular_matrix_is_the_least_norm_solution(xp, n, lost, seed
     assert not made.definite
     x = to_numpy(made.solve(xp.asarray(b)))
     # The eigenvalues that are kept lie between 1 and 4, so errors are not amplified: a few n·eps·‖b‖.
-    np.testing.assert_allclose(x, np.linalg.pinv(A, hermitian=True) @ b, rtol=0, atol=1e-11 * np.abs(b).max())
+    d = np.sqrt(np.diagonal(A))
+    expected = np.linalg.pinv(A / np.outer(d, d), hermitian=True, rcond=1e-9) @ (b / d) / d
+    scale = np.abs(b / d).max() / d.min() / _least_positive(A / np.outer(d, d))
+    np.testing.assert_allclose(x, expected, rtol=0, atol=1e-11 * scale)
+
+
+def _least_positive(A):
+    values = np.linalg.eigvalsh(A)
+    return values[values > 1e-9 * values[-1]].min()
 
 
 @LIBRARIES

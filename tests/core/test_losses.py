@@ -221,7 +221,8 @@ def test_squared_minimise_is_the_closed_form():
 def test_squared_minimise_with_fewer_samples_than_features_is_the_least_norm_fit():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((4, 9)), rng.standard_normal(4)
-    expected = np.linalg.lstsq(X, y, rcond=None)[0]
+    d = np.sqrt((X**2).mean(axis=0))  # of least norm in units of the columns
+    expected = np.linalg.lstsq(X / d, y, rcond=None)[0] / d
     # Through XᵀX the condition number, below 10 here, is squared: 100 · n·eps and a margin.
     np.testing.assert_allclose(Squared().minimise(Client("a", X, y)), expected, rtol=0, atol=1e-12)
 

@@ -14,6 +14,7 @@ from fedsolve import registry
 from fedsolve.errors import ConfigError, DataError, InputError
 from fedsolve.features import FeatureMap, Monomials, NystroemRange
 from fedsolve.kernels.ridge import feature_ridge, kernel_ridge, local_model
+from tests.extras import optional
 
 L2 = 1e-4
 MAP = fs.RandomFourier(60, 0.02, seed=1)
@@ -102,7 +103,7 @@ def test_other_losses_and_maps(features: FeatureMap) -> None:
 
 
 def test_torch_clients() -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed: pip install fedsolve[torch] runs these tests")
+    torch = optional("torch")
     for device in ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]:
         given = [(torch.tensor(X, device=device), torch.tensor(y, device=device)) for X, y in drawn.parts]
         for algorithm in (fs.Newton(LOSS), fs.FedNewtonCG(LOSS)):
