@@ -91,6 +91,7 @@ class Contraction:
     @client_step
     def local_product(self, client: Client, v: Array, w: Array | None) -> Array:
         if w is not None:
+            self.loss.check_weights(client, w=w)
             client.memory[_AT] = w
         return self.loss.hessian_product(client, self._point(client), v)
 

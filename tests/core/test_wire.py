@@ -67,7 +67,8 @@ class Positive:
             raise ValueError("must be positive")
 
 
-TYPES = (Inner, Outer, KeywordOnly, Positive)
+SPARSE = (sp.csr_array,)
+TYPES = (Inner, Outer, KeywordOnly, Positive, *SPARSE)
 
 
 # ── what may travel ──
@@ -688,7 +689,7 @@ def csr(rows: Any, columns: Any, indptr: list[int], indices: list[int], dtype: i
 
 
 def test_a_sound_csr_matrix_written_by_hand():
-    _, (decoded,), _ = wire.decode(csr(2, 3, [0, 1, 2], [2, 0]))
+    _, (decoded,), _ = wire.decode(csr(2, 3, [0, 1, 2], [2, 0]), SPARSE)
     np.testing.assert_array_equal(decoded.toarray(), [[0, 0, 1], [1, 0, 0]])
 
 
@@ -703,6 +704,9 @@ def test_a_sound_csr_matrix_written_by_hand():
         (3, 3, [0, 2, 1, 2], [0, 1]),  # falls
         (3, 3, [0, 2, 1, 2], [0, 1], U8),  # falls, where a difference cannot be negative
         (3, 3, [0, 2, 1, 2], [0, 1], U4),
+        (3, 3, [0, 2**31 - 1, -2, 1], [0]),  # falls, where the difference wraps to a positive number
+        (3, 2**40, [0, 2**63 - 1, -2, 1], [0], I8),
+        (3, 3, [0, -(2**31), -(2**31), 0], []),
         (2, 3, [0, -1, 1], [0]),
         (2, 3, [0, 1, 2], [0, 3]),  # a column outside
         (2, 3, [0, 1, 2], [0, -1]),
@@ -725,7 +729,25 @@ def test_a_sound_csr_matrix_written_by_hand():
 def test_a_csr_matrix_that_is_none(arguments):
     data = csr(*arguments)
     with pytest.raises(WireError):
-        wire.decode(data)
+        wire.decode(data, SPARSE)
+
+
+def test_a_csr_matrix_comes_only_where_it_is_declared():
+    data = csr(2, 3, [0, 1, 2], [2, 0])
+    with pytest.raises(WrongType, match="not expected"):
+        wire.decode(data, (Inner, Outer))
+    with pytest.raises(WrongType, match="not expected"):  # nor as a named type
+        wire.decode(message([NAMED, "_csr.csr_array", 1]), SPARSE)
+
+
+def test_a_step_that_declares_a_csr_matrix_gets_it():
+    sparse = sp.csr_array(np.eye(2))
+    answer = decode_answer(sums().answer_bytes(request([["sums", "rows", "algorithm"]], {"X": sparse})), ())
+    assert answer.results[0].value == [1.0, 1.0]
+    answer = decode_answer(sums().answer_bytes(request([["sums", "vector", "algorithm"]], {"w": sparse})), ())
+    assert (answer.kind, answer.step) == ("WrongType", "sums.vector")  # `Array` is a dense one
+    answer = decode_answer(runtime().answer_bytes(request([ROUTE], {"w": sparse})), ())
+    assert (answer.kind, answer.step) == ("WrongType", "decode")
 
 
 SPARSE_1 = [CSR, 1, 1, [ARRAY, I4, 2], [ARRAY, I4, 1], [ARRAY, F8, 1]]
@@ -737,14 +759,14 @@ def test_there_is_one_way_to_write_a_csr_matrix():
     """SciPy would change the index type of any other, and the ledger would count other bytes than came."""
     for dtype in (I8, U8, U4, U1):
         with pytest.raises(WrongType, match="expected"):
-            wire.decode(csr(2, 3, [0, 1, 2], [2, 0], dtype))
-    _, (decoded,), (size,) = wire.decode(csr(2, 2**40, [0, 1, 2], [2, 2**39], I8))
+            wire.decode(csr(2, 3, [0, 1, 2], [2, 0], dtype), SPARSE)
+    _, (decoded,), (size,) = wire.decode(csr(2, 2**40, [0, 1, 2], [2, 2**39], I8), SPARSE)
     assert decoded.shape == (2, 2**40)
     assert Part(decoded).size == size
 
 
 def test_the_sparse_vectors_of_the_next_test_are_sound():
-    _, (decoded,), _ = wire.decode(message(SPARSE_1, SPARSE_BOUNDS + f8(1)))
+    _, (decoded,), _ = wire.decode(message(SPARSE_1, SPARSE_BOUNDS + f8(1)), SPARSE)
     assert decoded.toarray() == [[1.0]]
 
 
