@@ -14,7 +14,7 @@ import numpy as np
 
 from fedsolve.arrays import Symmetric
 from fedsolve.errors import WrongType
-from fedsolve.linalg import to_numpy
+from fedsolve.linalg import is_float64, to_numpy
 from fedsolve.schema import shortened
 from fedsolve.typing import Array
 
@@ -26,7 +26,7 @@ def require_shape(name: str, array: Array, *shape: int | range) -> None:
         side in wanted if isinstance(wanted, range) else side == wanted
         for side, wanted in zip(sides, shape, strict=True)
     )
-    if not fits or not str(array.dtype).endswith("float64"):  # of NumPy, torch and array-api-strict alike
+    if not fits or not is_float64(array):
         wanted = ", ".join(f"{one.start} … {one.stop - 1}" if isinstance(one, range) else str(one) for one in shape)
         raise WrongType(f"{name} should be float64 of shape ({wanted}), got {array.dtype} of shape {sides}")
 

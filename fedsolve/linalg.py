@@ -43,6 +43,13 @@ def to_numpy(array: Array) -> Array:
     return np.asarray(array if home is None else api.to_device(array, home))
 
 
+def is_float64(array: Array) -> bool:
+    """Whether an array of whatever library has float64 entries."""
+    if isinstance(array, np.ndarray):
+        return array.dtype == np.float64
+    return str(array.dtype).endswith("float64")
+
+
 def like(array: Array, model: Array) -> Array:
     """An array of the library and on the device of `model`, with float64 values."""
     if isinstance(model, np.ndarray):
@@ -84,9 +91,12 @@ class Factor:
 
 def check_columns(name: str, b: Array, order: int) -> None:
     """Raise WrongType for what is neither a vector nor columns of this length, nor a matrix of as many entries."""
-    shape = tuple(b.shape)
-    if len(shape) not in (1, 2) or (shape[0] != order and prod(shape) != order):
-        raise WrongType(f"{name} has shape {shape}, expected ({order},), or columns of that length")
+    shape = b.shape
+    if len(shape) not in (1, 2) or (shape[0] != order and prod(shape) != order) or not is_float64(b):
+        raise WrongType(
+            f"{name} has {b.dtype} entries and shape {tuple(shape)}, expected float64 and ({order},), or columns of "
+            "that length"
+        )
 
 
 def factor(matrix: Symmetric | Array, least: float = 0.0) -> Factor:
