@@ -42,16 +42,18 @@ class HeaderBudget:
         if size <= self.unseen:
             self.unseen -= size
             return
-        taken = memory_of(header)
-        if taken > EXPANSION * size:
+        if memory_of(bytes(header), EXPANSION * size) > EXPANSION * size:
             raise TooLarge(
-                f"a header of {size} bytes came that would take {taken} bytes of memory, more than {EXPANSION} times "
-                "its length: send arrays instead of many small values"
+                f"a header of {size} bytes came that would take more than {EXPANSION} times its length of memory: send "
+                "arrays instead of many small values"
             )
 
 
-def memory_of(header: memoryview) -> int:
-    """About the bytes that the outline of a header and its value take."""
+def memory_of(header: bytes, enough: int) -> int:
+    """About the bytes that the outline of a header and its value take; where they are more than `enough`, some of them.
+
+    Raises WireError for a header that ends too early, or is no msgpack.
+    """
     size, position, waiting, taken = len(header), 0, 1, 0
     while waiting:
         if position >= size:
@@ -62,23 +64,27 @@ def memory_of(header: memoryview) -> int:
         taken += _PLACE
         if first < 0x80 or first >= 0xE0:  # a small number
             continue
-        if first in _FIXED:
-            position += _FIXED[first]
-            taken += _NUMBER if first > 0xC3 else 0
-        elif 0xA0 <= first < 0xC0 or first in _BYTES:
-            width = _BYTES.get(first, 0)
-            length = int.from_bytes(header[position : position + width]) if width else first & 0x1F
-            position += width + length + (0xC7 <= first <= 0xC9)  # an extension has a type
-            taken += _TEXT + min(4 * length, 4 * size)  # a character may take four bytes for one
-        elif first < 0xA0 or first in _ITEMS:
+        if first < 0xA0 or first >= 0xDC:  # a map or a list
             width = _ITEMS.get(first, 0)
             length = int.from_bytes(header[position : position + width]) if width else first & 0x0F
             position += width
             pairs = first < 0x90 or first >= 0xDE
             waiting += 2 * length if pairs else length
             taken += _CONTAINER + (_ENTRY * length if pairs else 0)
+            if waiting > size - position:  # each item that is still to come has a byte at least
+                raise WireError("a header ends before its last item")
+            if taken > enough:
+                break
+        elif first in _FIXED:
+            position += _FIXED[first]
+            taken += _NUMBER if first > 0xC3 else 0
+        elif first < 0xC0 or first in _BYTES:
+            width = _BYTES.get(first, 0)
+            length = int.from_bytes(header[position : position + width]) if width else first & 0x1F
+            position += width + length + (0xC7 <= first <= 0xC9)  # an extension has a type
+            taken += _TEXT + 4 * min(length, size)  # a character may take four bytes for one
         else:
             raise WireError(f"a header came with the byte {first:#x}, which begins no item")
-        if waiting > size - position:  # each item that is still to come has a byte at least
-            raise WireError("a header ends before its last item")
+    if position > size:
+        raise WireError("a header ends within its last item")
     return taken

@@ -46,7 +46,7 @@ def to_numpy(array: Array) -> Array:
 def is_float64(array: Array) -> bool:
     """Whether an array of whatever library has float64 entries."""
     if isinstance(array, np.ndarray):
-        return array.dtype == np.float64
+        return bool(array.dtype == np.float64)
     return str(array.dtype).endswith("float64")
 
 

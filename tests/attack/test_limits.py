@@ -117,11 +117,11 @@ def test_the_limit_on_headers_is_set_before():
 )
 def test_the_walk_through_a_header_follows_msgpack(value):
     header = encode(value)
-    assert memory_of(memoryview(header)) > 0
+    assert memory_of(header, 2**40) > 0
     for cut in {0, len(header) // 2} if not isinstance(value, str | bytes) else {0}:
         if cut < len(header):
             with pytest.raises(WireError):
-                memory_of(memoryview(header[:cut]))
+                memory_of(header[:cut], 2**40)
 
 
 def test_more_parts_than_allowed():

@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 import fedsolve
 from fedsolve import wire
 from fedsolve.arrays import STRUCTURED, LowRank, Quantised, Symmetric, TopK
-from fedsolve.client import Client
+from fedsolve.client import Client, Memory, client_step
 from fedsolve.errors import TooLarge, Truncated, WireError, WrongType, WrongVersion
 from fedsolve.files import read_values, write_values
 from fedsolve.losses import Squared
@@ -750,6 +750,27 @@ def test_a_step_that_declares_a_csr_matrix_gets_it():
     assert (answer.kind, answer.step) == ("WrongType", "decode")
 
 
+def test_a_csr_matrix_that_nobody_declares_is_not_remembered():
+    """It could not be read back from a checkpoint."""
+    undeclared = Runtime(Client("a", sp.csr_array(np.eye(2)), np.ones(2)), {"measure": Measure(Squared())})
+    with pytest.raises(WrongType, match="read back"):
+        Memory({}, undeclared.types)["X"] = undeclared.client.X
+    Memory({}, sums().types)["X"] = undeclared.client.X
+
+
+def test_arguments_without_names_that_can_be_sorted():
+    answer = decode_answer(runtime().answer_bytes(request([ROUTE], {"w": np.zeros(2), 3: 1})), ())
+    assert (answer.kind, answer.step) == ("WrongType", "measure.value_and_gradient")
+
+
+@pytest.mark.parametrize(
+    "envelope", [[-1.0, [{}]], [math.nan, [{}]], [math.inf, [{}]], [0.0, [{"a": -1}]], [0.0, [{1: 1}]]]
+)
+def test_an_envelope_with_numbers_that_are_none(envelope):
+    with pytest.raises(WireError):
+        decode_answer(wire.encode(Preamble(REPLY), [Part.plain(envelope), Part(1.0)]), ())
+
+
 SPARSE_1 = [CSR, 1, 1, [ARRAY, I4, 2], [ARRAY, I4, 1], [ARRAY, F8, 1]]
 SPARSE_U1 = [CSR, 1, 1, [ARRAY, I4, 2], [ARRAY, I4, 1], [ARRAY, U1, 1]]
 SPARSE_BOUNDS = struct.pack("<4i", 0, 1, 0, 0)  # row bounds 0, 1; column 0; padding
@@ -897,6 +918,23 @@ def request(routes: Any, *arguments: Any) -> bytes:
 
 
 ROUTE = ["measure", "value_and_gradient", "algorithm"]
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """A protocol with a step that takes a CSR matrix, and one that does not."""
+
+    @client_step
+    def rows(self, client: Client, X: sp.csr_array) -> list[float]:
+        return X.sum(axis=1).tolist()
+
+    @client_step
+    def vector(self, client: Client, w: Array) -> float:
+        return float(w.sum())
+
+
+def sums() -> Runtime:
+    return Runtime(Client("a", np.eye(2), np.ones(2)), {"sums": RowSums()})
 
 
 def test_a_sound_request_is_answered():
