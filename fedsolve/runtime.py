@@ -287,7 +287,7 @@ def check_arguments(where: str, expected: Mapping[str, Any], given: Mapping[str,
     """Refuse arguments that a step did not declare, or of another type."""
     if given.keys() != expected.keys():
         came = shortened(sorted(map(str, given)))
-        raise WrongType(f"{where} takes {', '.join(expected) or 'no arguments'}, got {came}")
+        raise WrongType(f"{where} takes {sorted(expected)}, got {came}")
     for name, check in expected.items():
         if not check(given[name]):
             raise WrongType(f"{where} got {name} of type {type(given[name]).__name__}, which is not what it declares")

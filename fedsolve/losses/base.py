@@ -256,8 +256,10 @@ class LinearLoss(ABC):
             self._check_shape(client, design, name, array)
 
     def _check_shape(self, client: Client, design: Design, name: str, array: Array) -> None:
-        expected = (design.shape[1], *self.outputs(client))
-        if array.shape != expected or array.dtype != client.y.dtype:
+        # In pieces, because this is done for every client in every exchange.
+        shape, outputs = array.shape, self.outputs(client)
+        if shape[1:] != outputs or shape[:1] != design.shape[1:] or array.dtype != client.y.dtype:
+            expected = (design.shape[1], *outputs)
             raise WrongType(
                 f"{name} has {array.dtype} entries and shape {tuple(array.shape)}, where the weights of this client's "
                 f"problem have float64 entries and shape {expected}"
@@ -265,7 +267,7 @@ class LinearLoss(ABC):
 
     def outputs(self, client: Client) -> tuple[int, ...]:
         """The shape of one prediction: () for a number, (k,) for k of them."""
-        return tuple(client.y.shape[1:])
+        return client.y.shape[1:]  # type: ignore[no-any-return]
 
     def targets(self, client: Client) -> Array:
         """What the predictor is compared with."""
