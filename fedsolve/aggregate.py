@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg.blas import daxpy
 
 from fedsolve.arrays import STRUCTURED, Symmetric, TopK
-from fedsolve.errors import WrongType
+from fedsolve.errors import TooLarge, WrongType
 from fedsolve.typing import Array, Value
 
 BY_BLAS = 4096  # entries from which calling BLAS costs less than a second pass
@@ -100,6 +100,13 @@ class _Numbers(_Leaf):
         return self.total if scale is None else float(scale * self.total)
 
 
+def _as_int64(value: Array) -> Array:
+    """A copy of whole numbers as int64; rejects those that would wrap."""
+    if value.dtype == np.uint64 and value.size and int(value.max()) >= 2**63:
+        raise WrongType("a reply has whole numbers of 2⁶³ and more, which cannot be added exactly: reply with floats")
+    return value.astype(np.int64, order="C")
+
+
 class _Arrays(_Leaf):
     __slots__ = ("_by_blas", "_term")
 
@@ -120,7 +127,7 @@ class _Arrays(_Leaf):
         if total.dtype != np.float64 and (weight is not None or value.dtype.kind not in "iu"):
             self.total = total = total.astype(np.float64)
         if weight is None:
-            total += value
+            self._add_plain(value)
         elif self._by_blas and value.dtype == np.float64 and value.flags.c_contiguous:
             x, y = value.reshape(-1), total.reshape(-1)
             for start in range(0, x.size, ALONE):  # in one pass, in place
@@ -131,11 +138,22 @@ class _Arrays(_Leaf):
             np.multiply(value, weight, out=self._term, dtype=np.float64)
             total += self._term
 
+    def _add_plain(self, value: Array) -> None:
+        total = self.total
+        if total.dtype == np.float64:
+            total += value
+            return
+        before, term = total.copy(), _as_int64(value)
+        total += term
+        # Two numbers of one sign have a sum of that sign, or it did not fit.
+        if bool((((before ^ total) & (term ^ total)) < 0).any()):
+            raise WrongType("a sum of whole numbers does not fit into 64 bits: reply with floats")
+
     def _begin(self, value: Array, weight: float | None) -> None:
         if self._by_blas is None:
             self._by_blas = value.size >= BY_BLAS
         if weight is None:  # counts stay whole numbers
-            self.total = value.astype(np.int64 if value.dtype.kind in "iu" else np.float64, order="C")
+            self.total = _as_int64(value) if value.dtype.kind in "iu" else value.astype(np.float64, order="C")
             return
         # In float64 from the first product on; `out` because NumPy makes no 0-d arrays otherwise.
         self.total = np.empty(value.shape)
@@ -152,7 +170,19 @@ class _Dense(_Arrays):
     """TopK, LowRank and Quantised are added as what they stand for."""
 
     def add(self, value: Any, weight: float | None) -> None:
-        super().add(value.dense(), weight)
+        try:
+            dense = value.dense()
+        except MemoryError:
+            raise TooLarge(f"a reply of type {self.kind.__name__} stands for more than there is memory for") from None
+        super().add(dense, weight)
+
+
+def _zeros(shape: tuple[int, ...]) -> Array:
+    """Zeros for a sum of TopK, which claims its shape in a few bytes."""
+    try:
+        return np.zeros(shape)
+    except MemoryError:
+        raise TooLarge(f"a reply stands for an array of shape {shape}, for which there is no memory") from None
 
 
 class _Scattered(_Leaf):
@@ -160,7 +190,7 @@ class _Scattered(_Leaf):
 
     def add(self, value: TopK, weight: float | None) -> None:
         if self.total is None:
-            self.total = np.zeros(value.shape)
+            self.total = _zeros(value.shape)
         if value.shape != self.total.shape:
             raise WrongType(f"replies of different shapes cannot be added: {self.total.shape} and {value.shape}")
         terms = value.values if weight is None else np.multiply(value.values, weight, dtype=np.float64)

@@ -6,7 +6,9 @@
     Quantised   integer codes on an even grid           n codes and 2 numbers
 
 Each lists its fields in `wire_fields` and checks itself when it is built, so that a damaged message
-ends in an error and not in an index out of range later.
+ends in an error and not in an index out of range later. What came over the wire is checked once more by `from_wire`:
+the type of every field first, because arithmetic with a field of another type may allocate what it claims
+(`"x" * 2**31`), then the size of what it stands for.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from typing import Any
 
 import array_api_compat as api
 import numpy as np
-import scipy.sparse as sp
 
 from fedsolve.errors import WrongType
+from fedsolve.schema import shortened
 from fedsolve.typing import Array
 
 MAX_DENSE = 2**29  # entries of an array that a sparse message may stand for: 4 GiB of float64
@@ -44,6 +46,13 @@ def diagonal_places(n: int) -> Array:
 def _require(holds: bool, what: str) -> None:
     if not holds:
         raise WrongType(what)
+
+
+def _require_vector(field: str, value: Any, kinds: str = "fiub") -> None:
+    """Reject a field from the wire that is not a NumPy vector with entries of one of these kinds."""
+    if not (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in kinds):
+        what = f"shape {value.shape} and {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+        raise WrongType(f"{field} should be a vector of {'whole ' if kinds == 'iu' else ''}numbers, got {what}")
 
 
 class Symmetric:
@@ -158,6 +167,7 @@ class Symmetric:
 
     @classmethod
     def from_wire(cls, n: int, packed: Array) -> Symmetric:
+        _require_vector("Symmetric.packed", packed)
         return cls.from_packed(n, packed)
 
 
@@ -220,10 +230,10 @@ class TopK:
     __slots__ = ("indices", "shape", "values")
 
     def __init__(self, shape: tuple[int, ...], indices: Array, values: Array) -> None:
-        size, kind = prod(shape), indices.dtype.kind
         # What is wrong is put into words only then: this is made for every client in every round.
         if not all([type(s) is int and s >= 0 for s in shape]):
-            raise WrongType(f"TopK of shape {shape}")
+            raise WrongType(f"a TopK of sides that are not whole numbers of at least 0: {shortened(shape)}")
+        size, kind = prod(shape), indices.dtype.kind  # only now: a text times 2³¹ would be as long
         if indices.ndim != 1 or indices.shape != values.shape or kind not in "iu":
             raise WrongType(
                 f"TopK needs as many indices as values, got {indices.shape} {indices.dtype} and {values.shape}"
@@ -253,9 +263,16 @@ class TopK:
 
     @classmethod
     def from_wire(cls, shape: tuple[int, ...], indices: Array, values: Array) -> TopK:
+        _require(isinstance(shape, tuple) and len(shape) <= 32, f"TopK.shape should be a tuple, got {shortened(shape)}")
+        _require_vector("TopK.indices", indices, "iu")
+        _require_vector("TopK.values", values)
         made = cls(shape, indices, values)
-        # A few bytes may not claim more than a dense message could hold: they would be allocated when it is summed.
-        _require(prod(shape) <= MAX_DENSE, f"TopK of {prod(shape)} entries, at most {MAX_DENSE} may be claimed")
+        # A few bytes may not claim more than a dense message could hold: they would be allocated when it is summed. A
+        # side of 0 does not make up for the others: NumPy multiplies them all the same.
+        claimed = prod(side for side in shape if side)
+        _require(claimed <= MAX_DENSE, f"TopK of shape {shortened(shape)}, at most {MAX_DENSE} entries may be claimed")
+        if indices.size > 1 and not (indices[1:] > indices[:-1]).all():  # as a rule they rise
+            _require(np.unique(indices).size == indices.size, "a TopK with an index twice has no one value there")
         return made
 
 
@@ -283,7 +300,11 @@ class LowRank:
 
     @classmethod
     def from_wire(cls, vectors: Array, values: Array) -> LowRank:
-        _require(not sp.issparse(vectors), "LowRank of sparse vectors")
+        _require(
+            isinstance(vectors, np.ndarray) and vectors.ndim == 2,
+            f"LowRank.vectors should be a matrix, got {type(vectors).__name__}",
+        )
+        _require_vector("LowRank.values", values)
         made = cls(vectors, values)
         _require(vectors.shape[0] ** 2 <= MAX_DENSE, f"LowRank of order {vectors.shape[0]} claims too large a matrix")
         return made
@@ -296,12 +317,12 @@ class Quantised:
 
     def __init__(self, codes: Array, offset: float, step: float) -> None:
         _require(
-            not sp.issparse(codes) and codes.dtype in (np.uint8, np.uint16),
-            f"Quantised codes are an array of uint8 or uint16, got {type(codes).__name__} of {codes.dtype}",
+            isinstance(codes, np.ndarray) and codes.dtype in (np.uint8, np.uint16),
+            f"Quantised codes are an array of uint8 or uint16, got {type(codes).__name__}",
         )
         _require(
-            all(isinstance(number, float | int) for number in (offset, step)),
-            f"Quantised has an offset and a step that are numbers, got {offset!r} and {step!r}",
+            all(isinstance(number, float | int) and not isinstance(number, bool) for number in (offset, step)),
+            f"Quantised has an offset and a step that are numbers, got {shortened(offset)} and {shortened(step)}",
         )
         self.codes, self.offset, self.step = codes, float(offset), float(step)
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from fedsolve.arrays import STRUCTURED, Symmetric
 from fedsolve.design import Design, as_design
-from fedsolve.errors import DataError, WrongType
+from fedsolve.errors import DataError, NotRemembered, WrongType
 from fedsolve.linalg import like, namespace, to_numpy
 from fedsolve.links import UNLIMITED, Link
 from fedsolve.messages import Counts
@@ -37,7 +37,10 @@ class Memory(MutableMapping[str, Any]):
         self.changed = False
 
     def __getitem__(self, key: str) -> Value:
-        return self.data[key]
+        try:
+            return self.data[key]
+        except KeyError:
+            raise NotRemembered(key) from None
 
     def __setitem__(self, key: str, value: Value) -> None:
         _settle(key, value, self.types)
@@ -75,7 +78,7 @@ def _settle(key: str, value: Value, types: frozenset[type[Any]]) -> None:
     elif isinstance(value, tuple):
         for item in value:
             _settle(key, item, types)
-    elif is_dataclass(value) and type(value) not in types:
+    elif (is_dataclass(value) or sp.issparse(value)) and type(value) not in types:
         raise WrongType(
             f"client.memory[{key!r}] cannot hold a {type(value).__name__}, which no client step declares: "
             "it could not be read back; keep its fields instead"
@@ -164,7 +167,7 @@ class Client:
         self._transform = transform = self.memory.data.get("transform")
         self._cache.clear()  # what was computed from other inputs is void
         if transform is not None:
-            self._design = as_design(transform.apply(self.X))
+            self._design = as_design(_finite(self.name, transform.apply(self.X)))
         elif self.raw:
             raise DataError(
                 f"client {self.name!r} has text columns or missing values, which no loss can use: "
@@ -306,7 +309,7 @@ def _map_arrays(value: Value, function: Callable[[Array], Array]) -> Value:
     if isinstance(value, Symmetric):
         return Symmetric(function(value.full()))  # clients compute with the whole matrix
     if type(value) in STRUCTURED:
-        return type(value).from_wire(*(_map_arrays(item, function) for item in value.to_wire()))
+        return type(value)(*(_map_arrays(item, function) for item in value.to_wire()))
     if api.is_array_api_obj(value):
         return function(value)
     if isinstance(value, tuple | list):
@@ -357,6 +360,17 @@ def _checked_inputs(name: str, X: Array) -> tuple[Array, bool]:
     if not bool(xp.all(xp.isfinite(X))):
         raise DataError(f"client {name!r}: X has NaN or infinite entries; impute or drop them first")
     return X, False
+
+
+def _finite(name: str, X: Array) -> Array:
+    """Preprocessed inputs, which are finite as long as the numbers that were agreed on are sound."""
+    entries = X.data if sp.issparse(X) else X
+    if not bool(namespace(entries).all(namespace(entries).isfinite(entries))):
+        raise DataError(
+            f"client {name!r}: preprocessing makes infinite entries of its columns; the centres and scales that were "
+            "agreed on do not fit its data"
+        )
+    return X
 
 
 def _checked_targets(name: str, y: Array, X: Array) -> Array:

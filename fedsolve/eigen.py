@@ -18,6 +18,7 @@ from array_api_compat import device
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from fedsolve.client import Client
+from fedsolve.errors import DataError
 from fedsolve.linalg import namespace, to_numpy
 from fedsolve.losses import LinearLoss
 from fedsolve.typing import Array
@@ -101,13 +102,24 @@ def by_eigh(loss: LinearLoss, client: Client, w: Array) -> Eigenpairs:
 
 
 def _all(full: Array) -> Eigenpairs:
+    _check_finite(full)
     values, vectors = namespace(full).linalg.eigh(full)
     return _sorted(values, vectors, rest=None)
 
 
+def _check_finite(matrix: Array) -> Array:
+    """The matrix, if it is finite: of others LAPACK and ARPACK find no eigenvalues, or do not end."""
+    if not np.isfinite(to_numpy(matrix)).all():
+        raise DataError(
+            "the Hessian is not finite at these weights, so it has no eigenpairs: the run has diverged, or some "
+            "columns should be rescaled"
+        )
+    return matrix
+
+
 def by_gram(rows: Array, l2: float) -> Eigenpairs:
     xp, n = namespace(rows), rows.shape[1]
-    squares, left = xp.linalg.eigh(rows @ rows.T)
+    squares, left = xp.linalg.eigh(_check_finite(rows @ rows.T))
     # What rounding has made of the zeros: a vector from these would be noise, and its part in Ĥ no larger than that.
     noise = int(xp.sum(xp.astype(squares <= n * _EPS * max(float(squares[-1]), 0.0), xp.int64)))
     squares, left = squares[noise:], left[:, noise:]  # they rise
@@ -118,6 +130,7 @@ def by_gram(rows: Array, l2: float) -> Eigenpairs:
 def by_lanczos(rows: Array, l2: float, count: int) -> Eigenpairs | None:
     """A few, by products with the rows alone; None where that does not succeed (as with rows of zeros)."""
     n = rows.shape[1]
+    _check_finite(rows)
     product = LinearOperator((n, n), matvec=lambda v: rows.T @ (rows @ v), dtype=np.float64)
     chance = np.random.default_rng(0)  # its own, so that the same matrix gives the same bits
     try:

@@ -15,6 +15,7 @@ FedsolveError
 │   ├── ClientMismatch    because it was started otherwise than the server; a ProtocolMismatch too
 │   ├── MemoryLost        the client no longer has the memory the server builds on
 │   └── LinkExceeded      a reply larger than the client's link allows; an InputError too
+├── NotRemembered         a step builds on something its client has not been told; a KeyError too
 ├── ProtocolMismatch      the two sides differ in version, protocol or hyper-parameters
 ├── QuorumNotReached      too few clients answered
 ├── CheckpointError       a checkpoint that is missing, damaged, or of another run
@@ -92,6 +93,20 @@ class MemoryLost(ClientError):
 
 class LinkExceeded(ClientError, InputError):
     """A reply larger than the client's link allows in this round."""
+
+
+class NotRemembered(FedsolveError, KeyError):
+    """A step builds on something that this client does not remember."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(key)
+
+    def __str__(self) -> str:
+        return (
+            f"this client remembers no {self.key!r}: the step that sets it has not been asked of it, or its memory was "
+            "lost; ask that step first, or restart the run"
+        )
 
 
 class ProtocolMismatch(FedsolveError):

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from array_api_compat import device
 
+from fedsolve.arguments import require_count
 from fedsolve.arrays import LowRank
 from fedsolve.client import Client
 from fedsolve.eigen import Eigenpairs, eigenpairs
@@ -44,6 +45,8 @@ def next_increment(
     A client that has not seen this renewal takes its Hessian at w and begins with the first. `horizon` is how many
     pairs may be asked of it before the next. `reserve` bytes of the link are left for later in the round.
     """
+    require_count("count", count)
+    require_count("horizon", horizon)
     memory = client.memory
     if memory.get("renewal") != renewal:
         memory["renewal"], memory["renewed at"], memory["sent"], memory["horizon"] = renewal, w, 0, horizon

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import array_api_compat as api
@@ -19,6 +20,7 @@ from scipy.linalg.blas import dgemm, dgemv
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
 
 from fedsolve.arrays import Symmetric
+from fedsolve.errors import WrongType
 from fedsolve.typing import Array
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -39,6 +41,13 @@ def to_numpy(array: Array) -> Array:
         return array.detach().cpu().numpy()
     home = namespace(array).__array_namespace_info__().default_device() if api.is_array_api_obj(array) else None
     return np.asarray(array if home is None else api.to_device(array, home))
+
+
+def is_float64(array: Array) -> bool:
+    """Whether an array of whatever library has float64 entries."""
+    if isinstance(array, np.ndarray):
+        return bool(array.dtype == np.float64)
+    return str(array.dtype).endswith("float64")
 
 
 def like(array: Array, model: Array) -> Array:
@@ -75,6 +84,7 @@ class Factor:
 
     def solve(self, b: Array) -> Array:
         """The solution for a vector or for columns; a matrix with as many entries as rows here counts as one vector."""
+        check_columns("a right-hand side", b, self.order)
         if b.shape[0] == self.order:
             return self.inverse(b)
         xp = namespace(b)
@@ -91,6 +101,16 @@ class Factor:
         xp = namespace(b)
         left = self.beyond(b if b.shape[0] == self.order else xp.reshape(b, (-1,)))
         return float(np.sqrt(float(xp.sum(left * left))))
+
+
+def check_columns(name: str, b: Array, order: int) -> None:
+    """Raise WrongType for what is neither a vector nor columns of this length, nor a matrix of as many entries."""
+    shape = b.shape
+    if len(shape) not in (1, 2) or (shape[0] != order and prod(shape) != order) or not is_float64(b):
+        raise WrongType(
+            f"{name} has {b.dtype} entries and shape {tuple(shape)}, expected float64 and ({order},), or columns of "
+            "that length"
+        )
 
 
 def factor(matrix: Symmetric | Array, least: float = 0.0, units: Array | None = None) -> Factor:
@@ -236,6 +256,8 @@ def largest_eigenvalue(matrix: Symmetric | Array) -> float:
     """λ_max of a symmetric matrix."""
     full = matrix.full() if isinstance(matrix, Symmetric) else matrix
     if isinstance(full, np.ndarray):
+        if not np.isfinite(full.sum()):  # LAPACK need not end on such a matrix
+            return float("inf")
         order = full.shape[0]
         last = (order - 1, order - 1)
         return float(sla.eigh(full, lower=False, eigvals_only=True, subset_by_index=last, check_finite=False)[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Literal
 
 from fedsolve import errors, wire
@@ -37,6 +38,7 @@ class Request:
 
     @classmethod
     def decode(cls, data: bytes, types: Iterable[type[Any]]) -> Request:
+        """A request from bytes; raises WireError for what is none. `types` are those that `wire.decode` may build."""
         preamble, (routes, *arguments), _ = _expect(data, types, (REQUEST,))
         if not isinstance(routes, list) or len(routes) != len(arguments):
             raise errors.WireError("a request came whose calls and arguments do not match")
@@ -117,10 +119,15 @@ def _is_envelope(value: Value, results: int) -> bool:
     if not (isinstance(value, list) and len(value) == 2 and isinstance(value[0], float)):
         return False
     return (
-        isinstance(value[1], list)
+        0.0 <= value[0] < inf  # seconds
+        and isinstance(value[1], list)
         and len(value[1]) == results
-        and all(isinstance(one, dict) and all(type(n) is int for n in one.values()) for one in value[1])
+        and all(isinstance(one, dict) and _are_counts(one) for one in value[1])
     )
+
+
+def _are_counts(value: dict[Any, Any]) -> bool:
+    return all(type(what) is str and type(amount) is int and amount >= 0 for what, amount in value.items())
 
 
 def _expect(data: bytes, types: Iterable[type[Any]], kinds: tuple[int, ...]) -> tuple[Preamble, list[Value], list[int]]:

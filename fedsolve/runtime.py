@@ -22,6 +22,7 @@ from fedsolve.files import read_values, write_values
 from fedsolve.links import UNLIMITED
 from fedsolve.messages import Counts, Failure, Reply, Request, Route
 from fedsolve.protocol import client_step, fingerprint, signature, steps, types_of
+from fedsolve.schema import shortened
 from fedsolve.typing import Value
 from fedsolve.wire import FAILURE, Part, Preamble
 
@@ -285,7 +286,8 @@ def _failure(head: Preamble, where: str, error: Exception) -> Failure:
 def check_arguments(where: str, expected: Mapping[str, Any], given: Mapping[str, Value]) -> None:
     """Refuse arguments that a step did not declare, or of another type."""
     if given.keys() != expected.keys():
-        raise WrongType(f"{where} takes {sorted(expected)}, got {sorted(given)}")
+        came = shortened(sorted(map(str, given)))
+        raise WrongType(f"{where} takes {sorted(expected)}, got {came}")
     for name, check in expected.items():
         if not check(given[name]):
             raise WrongType(f"{where} got {name} of type {type(given[name]).__name__}, which is not what it declares")

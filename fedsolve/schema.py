@@ -15,6 +15,8 @@ from fedsolve.errors import ConfigError
 from fedsolve.typing import Array
 
 Check = Callable[[Any], bool]
+CSR = sp.csr_array  # what a step declares where a sparse matrix may travel; `Array` is a dense one
+SHOWN = 60  # characters of what came that an error repeats
 
 
 def type_name(kind: type[Any]) -> str:
@@ -38,8 +40,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, float | int) and not isinstance(value, bool)
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray | sp.csr_array)
+def shortened(value: Any) -> str:
+    """A value that came, as an error may show it."""
+    # Of a long text only the part that is shown is spelled out.
+    said = repr(value[:SHOWN] if isinstance(value, str | bytes) else value)
+    return said if len(said) <= SHOWN else said[:SHOWN] + "…"
 
 
 @cache
@@ -47,7 +52,7 @@ def checker(hint: Any) -> Check:
     """A function that says whether a value is what the annotation promises."""
     # `Array` is Any to the type checker and a marker class here: see typing.py.
     if hint is Array:
-        return _is_array
+        return lambda value: isinstance(value, np.ndarray)
     if hint is Any:
         return lambda value: True
     if hint is None or hint is type(None):
@@ -88,8 +93,11 @@ def _tuple_checker(arguments: tuple[Any, ...]) -> Check:
 
 
 def dataclasses_in(hint: Any, seen: set[Any] | None = None) -> Iterator[type[Any]]:
-    """Every dataclass that a value of this annotation may contain; one may contain itself, as trees do."""
+    """Every dataclass that a value of this annotation may contain; one may contain itself, as trees do. With them
+    `CSR`, which a reader must have listed too."""
     seen = set() if seen is None else seen
+    if hint is CSR:
+        yield CSR
     if isinstance(hint, type) and is_dataclass(hint) and hint not in seen:
         seen.add(hint)
         yield hint

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fedsolve.arguments import require_shape
 from fedsolve.calls import Mean
 from fedsolve.client import Client, client_step
 from fedsolve.errors import ConfigError
@@ -47,12 +48,18 @@ class Armijo:
     @client_step
     def losses_along(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
         assert self.loss is not None
+        self.check_steps(steps)
         return self.loss.along(client, w, p, steps)
 
     @client_step
     def slopes(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
         assert self.loss is not None
+        self.check_steps(steps)
         return self.loss.slopes_along(client, w, p, steps)
+
+    def check_steps(self, steps: Array) -> None:
+        """Raise WrongType for more steps than this search tries: each costs a pass over the samples."""
+        require_shape("steps", steps, range(self.halvings + 3))
 
     # ── server ──
 

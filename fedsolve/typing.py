@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 else:
 
     class Array:
-        """Stands for an array in the annotations of client steps; the wire checks replies against it."""
+        """Stands for a dense array in the annotations of client steps; the wire checks replies against it."""
 
 
-# What may travel: None, bool, int, float, str, bytes, arrays, the structured arrays of `arrays.py`,
-# and tuples, lists, dicts and declared dataclasses of these.
+# What may travel: None, bool, int, float, str, bytes, arrays, the structured arrays of `arrays.py`, CSR matrices where
+# a step declares them (`scipy.sparse.csr_array`), and tuples, lists, dicts and declared dataclasses of these.
 Value: TypeAlias = Any

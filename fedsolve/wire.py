@@ -9,7 +9,9 @@ The size of a message is therefore known from outlines alone (`Part.size`): in o
 and the ledger is still exact.
 
 Nothing that arrives can name code: a dataclass is built only if the reader listed its type, and only from
-fields of the types it declares. An array is allocated only when its bytes are there.
+fields of the types it declares. The same holds for CSR matrices, whose invariants SciPy does not check itself. An array
+is allocated only when its bytes are there, and a header is decoded only when what it would take in memory is in
+proportion to its length (`headers.py`); how many parts and header bytes a message may have is fixed before.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
+from itertools import islice
 from math import prod
 from typing import Any, NamedTuple
 
@@ -27,13 +30,17 @@ import scipy.sparse as sp
 
 from fedsolve.arrays import STRUCTURED, Symmetric, TopK
 from fedsolve.errors import FedsolveError, TooLarge, Truncated, WireError, WrongType, WrongVersion
-from fedsolve.schema import by_name, checker, field_hints, type_name
+from fedsolve.headers import HeaderBudget
+from fedsolve.schema import CSR, by_name, checker, field_hints, shortened, type_name
 from fedsolve.typing import Array, Value
 
 VERSION = 1
 MAGIC = b"fsol"
 MAX_BYTES = 4 * 2**30  # a limit for strangers, not for the mathematics: pass `limit=` to allow more
 MAX_DEPTH = 32
+MAX_PARTS = 1024  # of one message: a request has one for its routes and one for each call
+MAX_EMPTY = 4096  # arrays without entries in one part: they take memory, and no bytes but those of their outline
+MAX_DIMENSIONS = 32
 MAX_SIDE = 2**63 - 1  # what NumPy can count
 
 REQUEST, REPLY, FAILURE, FILE = 1, 2, 3, 4
@@ -286,7 +293,11 @@ def peek(data: bytes) -> Preamble:
 def decode(
     data: bytes, types: Iterable[type[Any]] = (), limit: int = MAX_BYTES
 ) -> tuple[Preamble, list[Value], list[int]]:
-    """The preamble, the value of each part and its size in bytes. `types` are the dataclasses allowed."""
+    """The preamble, the value of each part and its size in bytes.
+
+    `types` are the dataclasses allowed, and `scipy.sparse.csr_array` where CSR matrices are. `limit` is the longest
+    message to accept, in bytes; the headers of its parts may have 1/64 of that together (64 MiB by default).
+    """
     if len(data) > limit:
         raise TooLarge(f"a message of {len(data)} bytes came where at most {limit} are allowed")
     if len(data) < PREAMBLE_SIZE:
@@ -304,12 +315,18 @@ def decode(
         raise Truncated(f"a message that declares {total} bytes came with {len(data)}")
     if total < len(data):
         raise TooLarge(f"a message that declares {total} bytes came with {len(data)}")
-    known = {**_STRUCTURED_NAMES, **by_name(types)}
+    if count * _PART.size > total - PREAMBLE_SIZE:
+        raise Truncated(f"a message of {count} parts is declared, {total - PREAMBLE_SIZE} bytes are there")
+    if count > MAX_PARTS:
+        raise TooLarge(f"a message of {count} parts came where at most {MAX_PARTS} are allowed")
+    listed = set(types)
+    known = {**_STRUCTURED_NAMES, **by_name(listed - {CSR})}
+    budget = HeaderBudget(limit)
     values: list[Value] = []
     sizes: list[int] = []
     position = PREAMBLE_SIZE
     for _ in range(count):
-        value, end = _decode_part(data, position, known)
+        value, end = _decode_part(data, position, known, CSR in listed, budget)
         values.append(value)
         sizes.append(end - position)
         position = end
@@ -324,6 +341,8 @@ class _Reader:
     position: int
     end: int
     known: Mapping[str, type[Any]]
+    sparse: bool  # whether CSR matrices are expected
+    empty: int = 0  # arrays without entries so far
 
     def take(self, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
         size = prod(shape)
@@ -333,6 +352,9 @@ class _Reader:
             raise Truncated(f"an array of shape {tuple(shape)} is declared, {self.end - self.position} bytes are there")
         if not size and prod(side for side in shape if side) * dtype.itemsize > MAX_SIDE:
             raise WrongType(f"an empty array of shape {tuple(shape)} is declared, which no array can have")
+        self.empty += not size
+        if self.empty > MAX_EMPTY:
+            raise TooLarge(f"a part came with more than {MAX_EMPTY} arrays without entries")
         array = np.frombuffer(self.data, dtype, size, self.position) if size else np.empty(0, dtype)
         if dtype.kind == "b" and size and array.view(np.uint8).max() > 1:
             raise WrongType("an array of bool came with a byte that is neither 0 nor 1")
@@ -342,7 +364,9 @@ class _Reader:
         return array
 
 
-def _decode_part(data: bytes, start: int, known: Mapping[str, type[Any]]) -> tuple[Value, int]:
+def _decode_part(
+    data: bytes, start: int, known: Mapping[str, type[Any]], sparse: bool, budget: HeaderBudget
+) -> tuple[Value, int]:
     if len(data) - start < _PART.size:
         raise Truncated("a part is cut off before its sizes")
     header_size, zero, body_size = _PART.unpack_from(data, start)
@@ -354,11 +378,12 @@ def _decode_part(data: bytes, start: int, known: Mapping[str, type[Any]]) -> tup
         there = len(data) - start - _PART.size
         raise Truncated(f"a part declares {header_size} + {body_size} bytes, {there} are there")
     header = memoryview(data)[start + _PART.size : start + _PART.size + header_size]
+    budget.admit(header)
     try:
         outline = _decode_header(header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"a header that is not msgpack: {error}") from None
-    reader = _Reader(data, body, end, known)
+    reader = _Reader(data, body, end, known, sparse)
     value = _rebuild(outline, reader)
     if reader.position != end:
         raise WireError(f"a part has {end - reader.position} bytes that its outline does not mention")
@@ -370,19 +395,23 @@ def _rebuild(outline: Any, reader: _Reader, depth: int = 0) -> Value:
         return outline
     if not isinstance(outline, list) or not outline or type(outline[0]) is not int:
         raise WrongType("an outline came that stands for no value")
-    tag, *rest = outline
+    tag = outline[0]
     if depth > MAX_DEPTH and tag != _ARRAY:  # an array has no depth of its own
         raise WrongType(f"a value nested more than {MAX_DEPTH} deep came")
     if tag in (_TUPLE, _LIST):
-        items = [_rebuild(item, reader, depth + 1) for item in rest]
+        items = [_rebuild(item, reader, depth + 1) for item in islice(outline, 1, None)]
         return tuple(items) if tag == _TUPLE else items
+    rest = outline[1:]
     if tag == _DICT and rest and isinstance(rest[0], list) and len(rest[0]) == len(rest) - 1:
         if not all(type(key) in (str, int) for key in rest[0]):
             raise WrongType("a dict came whose keys are not str or int")
-        return {key: _rebuild(item, reader, depth + 1) for key, item in zip(rest[0], rest[1:], strict=True)}
+        made = {key: _rebuild(item, reader, depth + 1) for key, item in zip(rest[0], rest[1:], strict=True)}
+        if len(made) != len(rest[0]):
+            raise WrongType("a dict came with the same key twice")
+        return made
     if tag == _ARRAY and rest and all(type(size) is int and size >= 0 for size in rest):
         code, *shape = rest
-        if code >= len(_DTYPES) or len(shape) > 32:
+        if code >= len(_DTYPES) or len(shape) > MAX_DIMENSIONS:
             raise WrongType(f"an array of unknown dtype {code} or of {len(shape)} dimensions came")
         return reader.take(_DTYPES[code], shape)
     if tag == _PLAIN and len(rest) == 1 and depth == 0:
@@ -395,12 +424,15 @@ def _rebuild(outline: Any, reader: _Reader, depth: int = 0) -> Value:
 
 
 def _rebuild_csr(rest: list[Any], reader: _Reader, depth: int) -> Value:
+    """A CSR matrix that SciPy can compute with: its compiled loops follow the row bounds and indices unchecked."""
+    if not reader.sparse:
+        raise WrongType("a CSR matrix came, which was not expected here: a step declares it as scipy.sparse.csr_array")
     rows, columns, *arrays = rest
     indptr, indices, data = (_rebuild(item, reader, depth + 1) for item in arrays)
     if not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (indptr, indices, data)):
         raise WrongType("a CSR matrix came whose parts are not vectors")
     if type(rows) is not int or type(columns) is not int or rows < 0 or indptr.shape != (rows + 1,):
-        raise WrongType(f"a CSR matrix of {rows} rows came with {indptr.size} row bounds")
+        raise WrongType(f"a CSR matrix of {shortened(rows)} rows came with {indptr.size} row bounds")
     if not 0 <= columns <= MAX_SIDE:
         raise WrongType(f"a CSR matrix of {columns} columns came")
     index = sp.get_index_dtype(maxval=max(rows, columns, indices.size))
@@ -408,7 +440,9 @@ def _rebuild_csr(rest: list[Any], reader: _Reader, depth: int) -> Value:
         raise WrongType(f"a CSR matrix came with indices of {indptr.dtype} and {indices.dtype}, expected {index}")
     if data.dtype == np.float16:
         raise WrongType("a CSR matrix came with float16 entries, which SciPy does not know")
-    if indptr[0] != 0 or indptr[-1] != indices.size or indices.size != data.size or np.any(np.diff(indptr) < 0):
+    # Neighbours are compared, because a difference of two of them can wrap to a positive number.
+    falling = bool((indptr[1:] < indptr[:-1]).any())
+    if falling or int(indptr[0]) != 0 or int(indptr[-1]) != indices.size or indices.size != data.size:
         raise WrongType("a CSR matrix came whose row bounds do not fit its entries")
     if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= columns):
         raise WrongType(f"a CSR matrix of {columns} columns came with an index outside them")
@@ -418,7 +452,7 @@ def _rebuild_csr(rest: list[Any], reader: _Reader, depth: int) -> Value:
 def _rebuild_named(name: str, rest: list[Any], reader: _Reader, depth: int) -> Value:
     kind = reader.known.get(name)
     if kind is None:
-        raise WrongType(f"a value of type {name!r} came, which was not expected here")
+        raise WrongType(f"a value of type {shortened(name)} came, which was not expected here")
     items = [_rebuild(item, reader, depth + 1) for item in rest]
     if kind in STRUCTURED:
         if len(items) != len(kind.wire_fields):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from fedsolve.arguments import require_positive
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
 from fedsolve.learners import GradientSteps, safe_step
@@ -42,6 +43,7 @@ class FedAvg:
 
     @client_step
     def local_update(self, client: Client, w: Array, step_size: float) -> Array:
+        require_positive("step_size", step_size)
         return self.local.run(self.loss, client, w, step_size)
 
     # ── server ──

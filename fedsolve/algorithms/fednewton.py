@@ -48,6 +48,7 @@ class FedNewton:
 
     @client_step
     def local_newton_step(self, client: Client, g: Array) -> Array:
+        self.loss.check_weights(client, g=g)
         return self.loss.hessian_factor(client, client.memory["w"]).solve(g)  # 7
 
     # ── server ──

@@ -70,10 +70,12 @@ class FedNewtonCG:
 
     @client_step
     def local_solve(self, client: Client, r: Array) -> Array:
+        self.loss.check_weights(client, r=r)
         return self.loss.hessian_factor(client, client.memory["w"]).solve(r)
 
     @client_step
     def local_product(self, client: Client, d: Array) -> Array:
+        self.loss.check_weights(client, d=d)
         return self.loss.hessian_product(client, client.memory["w"], d)
 
     # ── server ──

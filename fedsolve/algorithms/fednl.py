@@ -19,6 +19,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from fedsolve.arguments import require_shape
 from fedsolve.arrays import LowRank, Symmetric, TopK
 from fedsolve.client import Client, client_step
 from fedsolve.compressors import Compressor, TopKPairs
@@ -81,6 +82,7 @@ class FedNL:
         difference = self._hessian(client, w)
         if H_i is not None:
             H_i = to_numpy(H_i)
+            require_shape("the Hessian that this client remembers", H_i, *difference.values.shape)
             difference = difference.minus(H_i)
         l_i = self._norm(difference)
         if H_i is None and self.initial == "hessian":  # was not there at the start, and begins now

@@ -84,6 +84,7 @@ class GIANT:
 
     @client_step
     def local_direction(self, client: Client, g: Array) -> Array:
+        self.loss.check_weights(client, g=g)
         w = client.memory["w"]
         if self.local is None:
             return self.loss.hessian_factor(client, w).solve(g)
@@ -93,6 +94,7 @@ class GIANT:
     def parabola(self, client: Client, p: Array) -> tuple[Array, Array]:
         """pᵀ∇f_j(w) and pᵀH_j p of each output: all there is to know of a quadratic along p. Both by the same clients,
         so that it holds whoever has left since the gradient."""
+        self.loss.check_weights(client, p=p)
         w, product = client.memory["w"], self.loss.hessian_product if self.local is None else self.loss.row_product
 
         def dot(q: Array) -> Array:

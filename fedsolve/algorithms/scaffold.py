@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fedsolve.arguments import require_positive
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
 from fedsolve.learners import GradientSteps, safe_step
@@ -55,6 +56,8 @@ class Scaffold:
         c_i = client.memory.get("c_i")
         if c_i is None:
             c_i = 0.0 * x
+        require_positive("step_size", step_size)
+        self.loss.check_weights(client, x=x, c=c, c_i=c_i)
         y_i = self.local.run(self.loss, client, x, step_size, correction=c - c_i)
         c_i_new = c_i - c + (x - y_i) / (self.local.steps * step_size)  # option II
         client.memory["c_i"] = c_i_new

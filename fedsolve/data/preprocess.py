@@ -21,6 +21,7 @@ the missing ones (scikit-learn's StandardScaler, then SimpleImputer).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -28,11 +29,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from fedsolve.calls import PerClient
+from fedsolve.arguments import require_shape
 from fedsolve.client import Client, client_step
 from fedsolve.data.columns import Categorical, Column, Numeric, Schema
 from fedsolve.data.transform import Transform, check_sparse
-from fedsolve.errors import ConfigError, DataError, WrongType
+from fedsolve.errors import ConfigError, DataError, ProtocolMismatch, WrongType
 from fedsolve.federation import Federation
 from fedsolve.linalg import to_numpy
 from fedsolve.typing import Array
@@ -114,6 +115,7 @@ class Preprocess:
     @client_step
     def spread(self, client: Client, mean: Array) -> Spread:
         columns, X = self._columns(client), _raw(client)
+        require_shape("mean", mean, len(columns))
         s, m = _weights(client), to_numpy(mean)
         if sp.issparse(X):
             r = X.data - m[X.indices]
@@ -127,16 +129,15 @@ class Preprocess:
     @client_step
     def adopt(self, client: Client, transform: Transform) -> Gaps:
         columns = self._columns(client)
+        _check_agreed(columns, transform)
         client.memory["transform"] = transform
         _ = client.design  # what cannot be transformed is refused here, not in the first round
         return _gaps(columns, _raw(client), _weights(client))
 
     @client_step
-    def width(self, client: Client, place: int, of: int) -> Array:
-        """This client's number of columns in its place among all clients."""
-        widths = np.zeros(of)
-        widths[place] = client.X.shape[1]
-        return widths
+    def width(self, client: Client) -> int:
+        """This client's number of columns."""
+        return int(client.X.shape[1])
 
     # ── server ──
 
@@ -170,12 +171,13 @@ class Preprocess:
             totals: Totals = fed.sum(self.totals)
         except WrongType:
             # Replies of different lengths: ask who has how many columns, only now that it matters.
-            places = PerClient({name: place for place, name in enumerate(fed.clients)})
-            widths = fed.sum(self.width, place=places, of=len(fed.clients))
-            for name, width in zip(fed.clients, widths, strict=True):
-                if width not in (widths[0], 0):
+            # Gathered: the question is whose number differs, and joining tells it of columns that are no longer raw.
+            widths = fed.gather(self.width)
+            first = next(iter(widths))
+            for name, width in widths.items():
+                if width != widths[first]:
                     raise DataError(
-                        f"client {name!r} has {width:g} columns where {fed.clients[0]!r} has {widths[0]:g}; "
+                        f"client {name!r} has {width} columns where {first!r} has {widths[first]}; "
                         "all must have the same columns in the same order"
                     ) from None
             raise
@@ -220,6 +222,17 @@ def _some(names: Sequence[str]) -> str:
 
 
 # ── what a client computes ──
+
+
+def _check_agreed(columns: Sequence[Column], transform: Transform) -> None:
+    """Reject a transform of other columns than this client declares: of a million categories, say, which would be as
+    many columns. Names may differ, where some clients know none."""
+    ours, theirs = (Counter(replace(one, name="x") for one in each) for each in (columns, transform.columns))
+    if ours != theirs:
+        raise ProtocolMismatch(
+            f"the server sent a transform of {len(transform.columns)} columns that are not the {len(columns)} declared "
+            "here; start both sides with the same preprocessing"
+        )
 
 
 def _raw(client: Client) -> Array:

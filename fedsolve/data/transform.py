@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,32 @@ class Transform:
     scale: Array
     missing: Array | None = None
     unseen: Array | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("fill", "centre", "scale", "missing", "unseen"):
+            given = getattr(self, what)
+            if given is None and what in ("missing", "unseen"):
+                continue
+            if np.shape(given) != (len(self.columns),) or np.asarray(given).dtype != np.float64:
+                raise DataError(
+                    f"a transform of {len(self.columns)} columns has as many float64 numbers {what!r}, got "
+                    f"{np.asarray(given).dtype} of shape {np.shape(given)}"
+                )
+        sound = np.isfinite(self.centre) & np.isfinite(self.scale) & (self.scale > 0) & ~np.isinf(self.fill)
+        for j in [*np.flatnonzero(~sound)[:1], *self._misplaced()]:
+            raise DataError(
+                f"column {self.columns[j].name!r}: it cannot be filled with {self.fill[j]:g} and scaled by "
+                f"{self.scale[j]:g} about {self.centre[j]:g}; the centre is finite, the scale positive, and a category "
+                "is filled with the place of one of its own"
+            )
+
+    def _misplaced(self) -> Iterator[int]:
+        """Categorical columns that would be filled with what is none of their categories."""
+        for j, column in enumerate(self.columns):
+            if isinstance(column, Categorical):
+                place = float(self.fill[j])
+                if not math.isnan(place) and place not in range(len(column.categories)):
+                    yield j
 
     def feature_names(self) -> tuple[str, ...]:
         """The names of the columns that `apply` makes: `age`, `age=missing`, `sex=f`, `sex=other`."""

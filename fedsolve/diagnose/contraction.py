@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from fedsolve.arguments import require_shape
 from fedsolve.client import Client, client_step
 from fedsolve.diagnose.opened import Clients, opened, since
 from fedsolve.errors import ConfigError, QuorumNotReached
@@ -91,12 +92,19 @@ class Contraction:
     @client_step
     def local_product(self, client: Client, v: Array, w: Array | None) -> Array:
         if w is not None:
+            self.loss.check_weights(client, w=w)
             client.memory[_AT] = w
+        require_shape("v", v, self._order(client))
         return self.loss.hessian_product(client, self._point(client), v)
 
     @client_step
     def local_solve(self, client: Client, g: Array) -> Array:
+        require_shape("g", g, self._order(client))
         return self.loss.hessian_factor(client, self._point(client)).solve(g)
+
+    def _order(self, client: Client) -> int:
+        shape = self.loss.zero(client).shape
+        return int(shape[0]) if self.loss.separable else math.prod(shape)
 
     def _point(self, client: Client) -> Array:
         found = client.memory.get(_AT)

@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from fedsolve.algorithms import Newton
+from fedsolve.arguments import require_finite, require_shape, require_symmetric
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client, client_step
 from fedsolve.design import Design
@@ -159,11 +160,14 @@ class Heterogeneity:
     @client_step
     def compare(self, client: Client, C: Symmetric) -> tuple[float, float | None]:
         own = to_numpy(self._covariance(client).full())
+        require_symmetric("C", C, own.shape[0])
         difference = to_numpy(C.full()) - own
-        return _operator_norm(difference), effective_dimension(np.linalg.eigvalsh(own), self.loss.l2)
+        return _operator_norm(difference), effective_dimension(_eigenvalues(own), self.loss.l2)
 
     @client_step
     def distance(self, client: Client, w: Array, H: Symmetric) -> float:
+        self.loss.check_weights(client, w=w)
+        require_symmetric("H", H, w.shape[0] if self.loss.separable else math.prod(w.shape))
         try:
             apart = to_numpy(self.loss.minimise(client) - w)
         except DataError:
@@ -174,12 +178,18 @@ class Heterogeneity:
     def products(self, client: Client, V: Array) -> tuple[float, Array]:
         """tr C_j and C_j V, without C_j."""
         design = self._design(client)
+        require_shape("V", V, design.shape[1], range(1, design.shape[1] + 1))
         return client.cached((self.loss, "trace"), lambda: _trace(client, design)), _product(client, design, V)
 
     @client_step
     def compare_sketch(self, client: Client, vectors: Array, values: Array) -> tuple[float, float | None]:
-        vectors, values, p = to_numpy(vectors), to_numpy(values), vectors.shape[0]
         design = self._design(client)
+        p = design.shape[1]
+        require_shape("vectors", vectors, p, range(p + 1))
+        require_shape("values", values, vectors.shape[1])
+        vectors, values = to_numpy(vectors), to_numpy(values)
+        require_finite("vectors", vectors)
+        require_finite("values", values)
 
         def apply(v: Array) -> Array:
             v = v.reshape(-1)
@@ -209,7 +219,7 @@ class Heterogeneity:
         rows = np.vstack([_dense(block) for _, block in self._design(client).blocks()])
         if client.sample_weight is not None:
             rows = rows * np.sqrt(to_numpy(client.sample_weight))[:, None]
-        return effective_dimension(np.linalg.eigvalsh(rows @ rows.T / client.weight), self.loss.l2)
+        return effective_dimension(_eigenvalues(rows @ rows.T / client.weight), self.loss.l2)
 
     # ── server ──
 
@@ -284,20 +294,32 @@ def _energy(w: Array, H: Array) -> float:
     return math.sqrt(max(float(np.sum(columns * (H @ columns))), 0.0))
 
 
+def _eigenvalues(E: Array) -> Array:
+    if not np.isfinite(E).all():  # LAPACK would not converge
+        raise DataError("the covariance of a client's inputs overflows: rescale the columns")
+    return np.linalg.eigvalsh(E)
+
+
 def _operator_norm(E: Array) -> float:
     if E.shape[0] <= 256:
-        return float(np.abs(np.linalg.eigvalsh(E)).max())
+        return float(np.abs(_eigenvalues(E)).max())
     return _extreme(E, E.shape[0])
 
 
 def _extreme(E: Any, p: int) -> float:
     """The eigenvalue of largest modulus, by Lanczos from a start that is the same everywhere."""
     v = np.random.default_rng(p).standard_normal(p)
-    if not np.any(E @ v):
+    start = E @ v
+    if not np.isfinite(start).all():
+        raise DataError("a difference of covariances overflows: rescale the columns")
+    if not np.any(start):
         return 0.0
     if p <= 2:
-        return float(np.abs(np.linalg.eigvalsh(E @ np.eye(p))).max())
-    return float(abs(eigsh(E, k=1, which="LM", v0=v, tol=1e-10, return_eigenvectors=False)[0]))
+        return float(np.abs(_eigenvalues(E @ np.eye(p))).max())
+    try:
+        return float(abs(eigsh(E, k=1, which="LM", v0=v, tol=1e-10, return_eigenvectors=False)[0]))
+    except ArpackError as error:
+        raise DataError(f"the norm of a difference of covariances was not found: {error}") from None
 
 
 def _product(client: Client, design: Design, V: Array) -> Array:

@@ -24,10 +24,10 @@ from fedsolve.arrays import Symmetric
 from fedsolve.client import Client
 from fedsolve.design import Design, column_squares, gram_entries, with_intercept
 from fedsolve.entries import Entries
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, WrongType
 from fedsolve.features.base import FeatureMap
 from fedsolve.features.mapped import FeatureDesign
-from fedsolve.linalg import Factor, factor, largest_eigenvalue, namespace, symmetric_product
+from fedsolve.linalg import Factor, check_columns, factor, largest_eigenvalue, namespace, symmetric_product
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
 
@@ -100,6 +100,7 @@ class LinearLoss(ABC):
 
     def along(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
         """f_j(w − ηp) for each η of a grid: two products with the data serve them all."""
+        self.check_weights(client, p=p)
         here, change = self.predictor(client, w), self.design(client).matvec(p)
         client.count("losses", client.n_samples * steps.shape[0])
         etas = [float(step) for step in steps]
@@ -110,6 +111,7 @@ class LinearLoss(ABC):
         """d/dη f_j(w − ηp) for each η of a grid, from the same two products. Differences of values drown in their
         rounding near the optimum; these do not."""
         xp, s = client.xp, client.sample_weight
+        self.check_weights(client, p=p)
         here, change, y = self.predictor(client, w), self.design(client).matvec(p), self.targets(client)
         client.count("gradients", client.n_samples * steps.shape[0])
         against = -change if s is None else -change * (s if change.ndim == 1 else s[:, None])
@@ -195,6 +197,7 @@ class LinearLoss(ABC):
     def hessian_product(self, client: Client, w: Array, v: Array) -> Array:
         """∇²f_j(w) v, with the kept Hessian."""
         full = self.kept_hessian(client, w).full()
+        check_columns("a vector to multiply a Hessian with", v, full.shape[0])
         if full.shape[0] == v.shape[0]:
             return symmetric_product(full, v)
         return client.xp.reshape(symmetric_product(full, client.xp.reshape(v, (-1,))), v.shape)
@@ -202,6 +205,7 @@ class LinearLoss(ABC):
     def row_product(self, client: Client, w: Array, v: Array) -> Array:
         """∇²f_j(w) v from the rows, Xᵀ(D(Xv)): two products with the data, and no Hessian is formed."""
         s, design = client.sample_weight, self.design(client)
+        self.check_weights(client, v=v)
         client.count("products", client.n_samples)
         r = self._curved(client, w, design.matvec(v))
         if s is not None:
@@ -222,6 +226,7 @@ class LinearLoss(ABC):
         (FedNewton, Algorithm 1, lines 1 and 5); from the rows otherwise."""
         if not self.quadratic:
             return self.gradient(client, w)
+        self.check_weights(client, w=w)
         at_zero = client.cached((self, "gradient at 0"), lambda: self.gradient(client, 0.0 * w))
         return self.hessian_product(client, w, w) + at_zero
 
@@ -237,9 +242,35 @@ class LinearLoss(ABC):
 
     def _predict(self, client: Client, w: Array, design: Design) -> Array:
         offset, key = client.offset, ("predictor", self.intercept, self.features)
-        if offset is not None:
-            return client.at(key, w, lambda v: design.matvec(v) + offset)
-        return client.at(key, w, design.matvec)
+
+        def compute(v: Array) -> Array:
+            self._check_shape(client, design, "w", v)  # here, where it costs nothing beside the product
+            return design.matvec(v) if offset is None else design.matvec(v) + offset
+
+        return client.at(key, w, compute)
+
+    def check_weights(self, client: Client, **arrays: Array) -> None:
+        """Raise WrongType unless each array has the dtype and the shape that w has at this client.
+
+        NumPy would broadcast others: a column of p weights makes n² predictions of n samples, or a wrong sum of them.
+        """
+        design = self.design(client)
+        for name, array in arrays.items():
+            self._check_shape(client, design, name, array)
+
+    def _check_shape(self, client: Client, design: Design, name: str, array: Array) -> None:
+        # In pieces, because this is done for every client in every exchange.
+        shape, outputs = array.shape, self.outputs(client)
+        if shape[1:] != outputs or shape[:1] != design.shape[1:] or array.dtype != client.y.dtype:
+            expected = (design.shape[1], *outputs)
+            raise WrongType(
+                f"{name} has {array.dtype} entries and shape {tuple(array.shape)}, where the weights of this client's "
+                f"problem have float64 entries and shape {expected}"
+            )
+
+    def outputs(self, client: Client) -> tuple[int, ...]:
+        """The shape of one prediction: () for a number, (k,) for k of them."""
+        return client.y.shape[1:]  # type: ignore[no-any-return]
 
     def targets(self, client: Client) -> Array:
         """What the predictor is compared with."""

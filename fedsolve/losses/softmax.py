@@ -79,6 +79,9 @@ class Softmax(LinearLoss):
     def shape(self, features: int, outputs: tuple[int, ...]) -> tuple[int, ...]:
         return (self.width(features), self.classes)
 
+    def outputs(self, client: Client) -> tuple[int, ...]:
+        return (self.classes,)
+
     def _hessian(self, client: Client, w: Array) -> Symmetric:
         """Block (a, b) is Σ s (p_a δ_ab − p_a p_b) x xᵀ / Σ s; rows of w are outer, classes inner."""
         client.count("hessians", 1)

@@ -63,6 +63,7 @@ class Squared(LinearLoss):
         return self.normal(client)[0]
 
     def newton_gradient(self, client: Client, w: Array) -> Array:
+        self.check_weights(client, w=w)
         return self.hessian_product(client, w, w) + self._at_zero(client)
 
     def _at_zero(self, client: Client) -> Array:

@@ -15,12 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedsolve.algorithms.newton import Newton
+from fedsolve.arguments import places
 from fedsolve.arrays import Symmetric
 from fedsolve.calls import Call, Sum
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
 from fedsolve.linalg import like
 from fedsolve.losses import LinearLoss
+from fedsolve.searches import Armijo
 from fedsolve.selection.batches import Progress, first_that_fit
 from fedsolve.selection.candidates import Candidate
 from fedsolve.selection.descent import Fit
@@ -61,17 +64,25 @@ class FoldFits:
 
     @client_step
     def evaluate(self, client: Client, fits: Array, at: tuple[Array, ...]) -> tuple[Evaluation, ...]:
-        return tuple(self._evaluate(client, int(fit), w) for fit, w in zip(fits, at, strict=True))
+        asked = places("fits", fits, self.folds * len(self.losses), at)
+        return tuple(self._evaluate(client, fit, w) for fit, w in zip(asked, at, strict=True))
 
     @client_step
     def values_along(
         self, client: Client, fits: Array, at: tuple[Array, ...], steps: tuple[Array, ...], grid: Array
     ) -> tuple[Array, ...]:
+        asked = places("fits", fits, self.folds * len(self.losses), at, steps)
+        self._search.check_steps(grid)
         found = []
-        for fit, w, step in zip(fits, at, steps, strict=True):
-            loss, part, _ = self._part(client, int(fit))
+        for fit, w, step in zip(asked, at, steps, strict=True):
+            loss, part, _ = self._part(client, fit)
+            loss.check_weights(part, w=w, step=step)
             found.append(0.0 * grid if not part.weight else part.weight * loss.along(part, w, step, grid))
         return tuple(found)
+
+    @property
+    def _search(self) -> Armijo:
+        return Newton(self.loss).search
 
     def _held(self, client: Client, fold: int) -> Array:
         return fold_weights(client, fold, self.folds, self.seed)[1]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedsolve import prox
+from fedsolve.arguments import places
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
@@ -56,19 +57,25 @@ class FoldSums:
         """For joining: what the targets must be good for."""
         return self.designs[0]
 
+    @property
+    def _questions(self) -> int:
+        return len(self.designs) * self.folds
+
     # ── clients ──
 
     @client_step
     def sums(self, client: Client, questions: Array) -> tuple[Sums, ...]:
-        places = fold_of_samples(client, self.folds, self.seed)
-        split = [divmod(int(question), self.folds) for question in questions]
-        return tuple(_sums(self.designs[design], client, np.flatnonzero(places == fold)) for design, fold in split)
+        split = [divmod(question, self.folds) for question in places("questions", questions, self._questions)]
+        fold_of = fold_of_samples(client, self.folds, self.seed)
+        return tuple(_sums(self.designs[design], client, np.flatnonzero(fold_of == fold)) for design, fold in split)
 
     @client_step
     def held_out(self, client: Client, questions: Array, at: tuple[Array, ...]) -> tuple[float, ...]:
         errors = []
-        for question, w in zip(questions, at, strict=True):
-            design, fold = divmod(int(question), self.folds)
+        # A question comes once for each penalty, of which a client knows nothing; each brings weights of its own.
+        asked = places("questions", questions, self._questions, at, once=False)
+        for question, w in zip(asked, at, strict=True):
+            design, fold = divmod(question, self.folds)
             loss = self.designs[design]
             each = loss.error(client.xp, loss.predictor(client, w), loss.targets(client))
             client.count("losses", client.n_samples)

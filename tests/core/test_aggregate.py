@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from fedsolve.aggregate import weighted_sum
 from fedsolve.arrays import LowRank, Quantised, Symmetric, TopK
-from fedsolve.errors import WrongType
+from fedsolve.errors import TooLarge, WrongType
 from fedsolve.typing import Array
 from fedsolve.wire import Part
 
@@ -163,3 +163,34 @@ def test_compressed_arrays_are_added_as_what_they_stand_for():
 def test_replies_that_cannot_be_added_are_refused(replies, weights):
     with pytest.raises(WrongType):
         weighted_sum(replies, weights)
+
+
+# ── whole numbers ──
+
+
+def test_sums_of_whole_numbers_are_exact_or_rejected():
+    """Numbers of 2⁶³ and more became negative, and the second reply of them raised an error of NumPy."""
+    large = np.array([2**63, 1], dtype=np.uint64)
+    with pytest.raises(WrongType, match="2⁶³"):
+        weighted_sum([large, large], None)
+    fits = np.array([2**62, 1], dtype=np.uint64)
+    assert weighted_sum([fits], None).tolist() == [2**62, 1]
+    for dtype in (np.uint64, np.int64):
+        with pytest.raises(WrongType, match="64 bits"):
+            weighted_sum([fits.astype(dtype), fits.astype(dtype)], None)
+    least = np.array([-(2**63)])
+    with pytest.raises(WrongType, match="64 bits"):
+        weighted_sum([least, np.array([-1])], None)
+    assert weighted_sum([least, np.array([2**63 - 1])], None).tolist() == [-1]
+    small = [np.array([200, 7], dtype=np.uint8), np.array([100, 1], dtype=np.uint64), np.array([-1, 0], dtype=np.int16)]
+    assert weighted_sum(small, None).tolist() == [299, 8]
+
+
+def test_an_array_that_a_reply_only_claims_is_an_error_of_ours(monkeypatch):
+    def no_memory(*arguments, **options):
+        raise MemoryError
+
+    claim = TopK((2**29,), np.zeros(1, dtype=np.uint32), np.ones(1))
+    monkeypatch.setattr("fedsolve.aggregate.np.zeros", no_memory)
+    with pytest.raises(TooLarge, match="memory"):
+        weighted_sum([claim], [0.5])

@@ -37,7 +37,7 @@ def test_solve_of_a_definite_matrix(xp, columns):
 @settings(max_examples=200, deadline=None)
 @given(n=st.integers(2, 12), lost=st.integers(1, 4), seed=st.integers(0, 10**6))
 def test_solve_of_a_singular_matrix_is_the_least_norm_solution(xp, n, lost, seed):
-    """The norm is that in which every coordinate counts by the root of its diagonal entry. As for a Gram matrix of fewer
+    """The norm is that in which a coordinate counts by the root of its diagonal entry. As for a Gram matrix of fewer
     samples than features: a Cholesky that slips through divides by rounding errors."""
     rng = np.random.default_rng(seed)
     rank = max(1, n - lost)

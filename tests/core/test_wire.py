@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 import fedsolve
 from fedsolve import wire
 from fedsolve.arrays import STRUCTURED, LowRank, Quantised, Symmetric, TopK
-from fedsolve.client import Client
+from fedsolve.client import Client, Memory, client_step
 from fedsolve.errors import TooLarge, Truncated, WireError, WrongType, WrongVersion
 from fedsolve.files import read_values, write_values
 from fedsolve.losses import Squared
@@ -67,7 +67,8 @@ class Positive:
             raise ValueError("must be positive")
 
 
-TYPES = (Inner, Outer, KeywordOnly, Positive)
+SPARSE = (sp.csr_array,)
+TYPES = (Inner, Outer, KeywordOnly, Positive, *SPARSE)
 
 
 # ── what may travel ──
@@ -688,7 +689,7 @@ def csr(rows: Any, columns: Any, indptr: list[int], indices: list[int], dtype: i
 
 
 def test_a_sound_csr_matrix_written_by_hand():
-    _, (decoded,), _ = wire.decode(csr(2, 3, [0, 1, 2], [2, 0]))
+    _, (decoded,), _ = wire.decode(csr(2, 3, [0, 1, 2], [2, 0]), SPARSE)
     np.testing.assert_array_equal(decoded.toarray(), [[0, 0, 1], [1, 0, 0]])
 
 
@@ -703,6 +704,9 @@ def test_a_sound_csr_matrix_written_by_hand():
         (3, 3, [0, 2, 1, 2], [0, 1]),  # falls
         (3, 3, [0, 2, 1, 2], [0, 1], U8),  # falls, where a difference cannot be negative
         (3, 3, [0, 2, 1, 2], [0, 1], U4),
+        (3, 3, [0, 2**31 - 1, -2, 1], [0]),  # falls, where the difference wraps to a positive number
+        (3, 2**40, [0, 2**63 - 1, -2, 1], [0], I8),
+        (3, 3, [0, -(2**31), -(2**31), 0], []),
         (2, 3, [0, -1, 1], [0]),
         (2, 3, [0, 1, 2], [0, 3]),  # a column outside
         (2, 3, [0, 1, 2], [0, -1]),
@@ -725,7 +729,46 @@ def test_a_sound_csr_matrix_written_by_hand():
 def test_a_csr_matrix_that_is_none(arguments):
     data = csr(*arguments)
     with pytest.raises(WireError):
-        wire.decode(data)
+        wire.decode(data, SPARSE)
+
+
+def test_a_csr_matrix_comes_only_where_it_is_declared():
+    data = csr(2, 3, [0, 1, 2], [2, 0])
+    with pytest.raises(WrongType, match="not expected"):
+        wire.decode(data, (Inner, Outer))
+    with pytest.raises(WrongType, match="not expected"):  # nor as a named type
+        wire.decode(message([NAMED, "_csr.csr_array", 1]), SPARSE)
+
+
+def test_a_step_that_declares_a_csr_matrix_gets_it():
+    sparse = sp.csr_array(np.eye(2))
+    answer = decode_answer(sums().answer_bytes(request([["sums", "rows", "algorithm"]], {"X": sparse})), ())
+    assert answer.results[0].value == [1.0, 1.0]
+    answer = decode_answer(sums().answer_bytes(request([["sums", "vector", "algorithm"]], {"w": sparse})), ())
+    assert (answer.kind, answer.step) == ("WrongType", "sums.vector")  # `Array` is a dense one
+    answer = decode_answer(runtime().answer_bytes(request([ROUTE], {"w": sparse})), ())
+    assert (answer.kind, answer.step) == ("WrongType", "decode")
+
+
+def test_a_csr_matrix_that_nobody_declares_is_not_remembered():
+    """It could not be read back from a checkpoint."""
+    undeclared = Runtime(Client("a", sp.csr_array(np.eye(2)), np.ones(2)), {"measure": Measure(Squared())})
+    with pytest.raises(WrongType, match="read back"):
+        Memory({}, undeclared.types)["X"] = undeclared.client.X
+    Memory({}, sums().types)["X"] = undeclared.client.X
+
+
+def test_arguments_without_names_that_can_be_sorted():
+    answer = decode_answer(runtime().answer_bytes(request([ROUTE], {"w": np.zeros(2), 3: 1})), ())
+    assert (answer.kind, answer.step) == ("WrongType", "measure.value_and_gradient")
+
+
+@pytest.mark.parametrize(
+    "envelope", [[-1.0, [{}]], [math.nan, [{}]], [math.inf, [{}]], [0.0, [{"a": -1}]], [0.0, [{1: 1}]]]
+)
+def test_an_envelope_with_numbers_that_are_none(envelope):
+    with pytest.raises(WireError):
+        decode_answer(wire.encode(Preamble(REPLY), [Part.plain(envelope), Part(1.0)]), ())
 
 
 SPARSE_1 = [CSR, 1, 1, [ARRAY, I4, 2], [ARRAY, I4, 1], [ARRAY, F8, 1]]
@@ -737,14 +780,14 @@ def test_there_is_one_way_to_write_a_csr_matrix():
     """SciPy would change the index type of any other, and the ledger would count other bytes than came."""
     for dtype in (I8, U8, U4, U1):
         with pytest.raises(WrongType, match="expected"):
-            wire.decode(csr(2, 3, [0, 1, 2], [2, 0], dtype))
-    _, (decoded,), (size,) = wire.decode(csr(2, 2**40, [0, 1, 2], [2, 2**39], I8))
+            wire.decode(csr(2, 3, [0, 1, 2], [2, 0], dtype), SPARSE)
+    _, (decoded,), (size,) = wire.decode(csr(2, 2**40, [0, 1, 2], [2, 2**39], I8), SPARSE)
     assert decoded.shape == (2, 2**40)
     assert Part(decoded).size == size
 
 
 def test_the_sparse_vectors_of_the_next_test_are_sound():
-    _, (decoded,), _ = wire.decode(message(SPARSE_1, SPARSE_BOUNDS + f8(1)))
+    _, (decoded,), _ = wire.decode(message(SPARSE_1, SPARSE_BOUNDS + f8(1)), SPARSE)
     assert decoded.toarray() == [[1.0]]
 
 
@@ -875,6 +918,23 @@ def request(routes: Any, *arguments: Any) -> bytes:
 
 
 ROUTE = ["measure", "value_and_gradient", "algorithm"]
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """A protocol with a step that takes a CSR matrix, and one that does not."""
+
+    @client_step
+    def rows(self, client: Client, X: sp.csr_array) -> list[float]:
+        return X.sum(axis=1).tolist()
+
+    @client_step
+    def vector(self, client: Client, w: Array) -> float:
+        return float(w.sum())
+
+
+def sums() -> Runtime:
+    return Runtime(Client("a", np.eye(2), np.ones(2)), {"sums": RowSums()})
 
 
 def test_a_sound_request_is_answered():

@@ -1,0 +1,306 @@
+"""A sound request, and a sound reply to it, for every client step of the library.
+
+Protocols are found, not listed: every algorithm of the registry with every loss it takes, and every other class of the
+package that has client steps. An argument is made by its name (`Maker`); a step with an argument of another name, or
+one that does not answer its request with a reply, fails `test_every_step_has_a_sound_request`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import fedsolve as fs
+from fedsolve import registry
+from fedsolve.arrays import Symmetric
+from fedsolve.client import Client
+from fedsolve.compressors import RankR
+from fedsolve.data import Categorical, Numeric, Preprocess, Schema
+from fedsolve.data.transform import Transform
+from fedsolve.diagnose.contraction import Contraction
+from fedsolve.diagnose.heterogeneity import Heterogeneity
+from fedsolve.errors import ConfigError
+from fedsolve.features import RandomFourier
+from fedsolve.learners import CG, GradientSteps, Richardson
+from fedsolve.losses import LinearLoss
+from fedsolve.measure import Measure
+from fedsolve.messages import Failure, Request
+from fedsolve.protocol import collect, fingerprint, signature, steps
+from fedsolve.runtime import Runtime, Served
+from fedsolve.selection.fits import FoldFits
+from fedsolve.selection.sums import FoldSums
+from fedsolve.typing import Value
+from fedsolve.wire import REQUEST, Part, Preamble
+
+# ── clients ──
+
+SCHEMA = Schema(
+    (Numeric("age", indicator=True), Numeric("dose", scaling="range", low=0, high=50), Categorical("sex", ("f", "m")))
+)
+
+
+def _inputs(n: int, p: int) -> np.ndarray:
+    return np.random.default_rng(n + p).standard_normal((n, p))
+
+
+def dense(n: int = 12, p: int = 3, **options: Any) -> Client:
+    return Client("dense", _inputs(n, p), np.arange(n) % 2, **options)
+
+
+def sparse() -> Client:
+    X = sp.csr_array(np.where(np.abs(_inputs(15, 4)) > 0.7, _inputs(15, 4), 0.0))
+    return Client("sparse", X, np.arange(15) % 2)
+
+
+def table() -> Client:
+    cells = [[41.0, 3.0, "f"], [None, 20.0, "m"], [33.0, 7.5, None], [58.0, 50.0, "x"], [29.0, 1.0, "f"]]
+    return Client("table", np.array(cells, dtype=object), [0, 1, 0, 1, 1], feature_names=["age", "dose", "sex"])
+
+
+# ── protocols ──
+
+
+def _losses() -> list[tuple[LinearLoss, Client]]:
+    several = Client("several", _inputs(9, 3), _inputs(9, 2))
+    weighted = dense(sample_weight=np.linspace(0.5, 2.0, 12), offset=np.linspace(-1.0, 1.0, 12))
+    return [
+        (fs.Squared(l2=0.1), dense()),
+        (fs.Squared(intercept="free"), several),
+        (fs.Logistic(l2=0.1, intercept="free"), weighted),
+        (fs.Logistic(l2=0.01), sparse()),
+        (fs.Softmax(l2=0.1, classes=3), dense()),
+        (fs.Poisson(l2=0.1, intercept="penalised"), dense()),
+        (fs.Squared(l2=0.1, features=RandomFourier(features=6, gamma=0.5)), dense()),
+    ]
+
+
+def _algorithms(loss: LinearLoss) -> Iterator[Any]:
+    for name, kind in registry.names("algorithm").items():
+        for options in OPTIONS.get(name, [{}]):
+            try:
+                yield kind(loss=loss, **options)
+            except ConfigError:  # one that this loss cannot have
+                continue
+
+
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "AGD": [{}, {"step_size": 0.1}],
+    "FedProx": [{"pull": 0.5}],
+    "FedNL": [{}, {"compressor": RankR(1)}, {"initial": "zero", "option": 1}],
+    "GIANT": [{}, {"local": CG(2)}, {"local": Richardson(2, 0.01)}],
+    "FedAvg": [{"local": GradientSteps(steps=3, step_size=0.1, batch_size=4)}],
+    "Scaffold": [{"local": GradientSteps(steps=3, step_size=0.1)}],
+    "SHED": [{}, {"increment": "link", "precision": "float64"}],
+}
+
+
+def _others() -> Iterator[tuple[str, Any, Client]]:
+    # So many samples and features that SHED finds its eigenpairs by Lanczos.
+    yield "algorithm", fs.SHED(fs.Logistic(l2=0.1)), dense(260, 256)
+    for loss, client in _losses():
+        yield "contraction", Contraction(loss), client
+        yield "heterogeneity", Heterogeneity(loss), client
+        yield "folds", FoldFits((loss,), 3, 0), client
+        if loss.quadratic:
+            yield "folds", FoldSums((loss,), 3, 0), client
+    yield "preprocess", Preprocess(), dense()
+    yield "preprocess", Preprocess(centre=False), sparse()
+    yield "preprocess", Preprocess(SCHEMA), table()
+    yield "algorithm", fs.SHED(fs.Logistic(l2=0.1), increment="link"), dense(link=fs.Link(bytes_per_round=9000))
+
+
+def protocols_with_steps() -> set[type[Any]]:
+    """Every class of the package that has client steps."""
+    found = set()
+    for module in pkgutil.walk_packages(fs.__path__, "fedsolve."):
+        if module.name.rsplit(".", 1)[-1] == "__main__":
+            continue
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and is_dataclass(value) and steps_of(value):
+                found.add(value)
+    return found
+
+
+def steps_of(kind: type[Any]) -> list[str]:
+    """The names of a class's client steps."""
+    return [name for name in dir(kind) if getattr(getattr(kind, name, None), "__client_step__", False) is True]
+
+
+# ── arguments ──
+
+
+class Maker:
+    """Arguments for the steps of a protocol at a client, by their names."""
+
+    def __init__(self, protocol: Any, client: Client, served: Served) -> None:
+        self.protocol, self.client, self.served = protocol, client, served
+        self.loss: LinearLoss | None = getattr(protocol, "loss", None)
+
+    def arguments(self, step: str) -> dict[str, Value]:
+        names = signature(steps(self.protocol)[step]).arguments
+        return {name: self._of(step, name) for name in names}
+
+    def _of(self, step: str, name: str) -> Value:
+        made = getattr(self, f"{step}_{name}", None) or getattr(self, f"any_{name}", None)
+        if made is None:
+            raise LookupError(f"no example of {name!r}, an argument of {type(self.protocol).__name__}.{step}: add one")
+        return made()
+
+    def weights(self) -> np.ndarray:
+        assert self.loss is not None
+        shape = self.loss.shape(self.client.design.shape[1], tuple(self.client.y.shape[1:]))
+        return np.random.default_rng(1).standard_normal(shape) / 8
+
+    any_w = any_y = any_x = any_c = any_p = any_g = any_r = any_d = weights
+
+    def any_step_size(self) -> float:
+        return 0.05
+
+    def any_steps(self) -> np.ndarray:
+        return self.protocol.grid()
+
+    def any_first(self) -> bool:
+        return True
+
+    # SHED
+    def any_renewal(self) -> int:
+        return 1
+
+    def any_count(self) -> int | None:
+        return None if getattr(self.protocol, "increment", 1) == "link" else 1
+
+    def any_horizon(self) -> int | None:
+        return 2
+
+    # joining and preprocessing
+    def any_version(self) -> str:
+        return fs.__version__
+
+    def any_protocols(self) -> dict[str, str]:
+        return {name: fingerprint(protocol) for name, protocol in self.served.protocols.items()}
+
+    def any_checkpointed(self) -> bool:
+        return True
+
+    def any_mean(self) -> np.ndarray:
+        return np.zeros(self.client.X.shape[1])
+
+    def any_transform(self) -> Transform:
+        columns = self.protocol._columns(self.client)
+        fill, zero, one = np.zeros(len(columns)), np.zeros(len(columns)), np.ones(len(columns))
+        return Transform(columns, fill, zero, one)
+
+    # cross-validation
+    def any_questions(self) -> np.ndarray:
+        return np.array([0, 2])
+
+    any_fits = any_questions
+
+    def any_at(self) -> tuple[np.ndarray, ...]:
+        return (self.weights(), 2 * self.weights())
+
+    values_along_steps = any_at
+
+    def any_grid(self) -> np.ndarray:
+        return np.array([0.0, 1.0, 0.5])
+
+    # diagnosis
+    def _order(self) -> int:
+        assert self.loss is not None
+        return self.weights().shape[0] if self.loss.separable else self.weights().size
+
+    def any_v(self) -> np.ndarray:
+        return np.random.default_rng(2).standard_normal(self._order())
+
+    local_solve_g = any_v
+
+    def local_solve_r(self) -> np.ndarray:
+        return self.weights()
+
+    def any_H(self) -> Symmetric:
+        return Symmetric(np.eye(self._order()))
+
+    def _features(self) -> int:
+        return int(self.protocol._design(self.client).shape[1])
+
+    def any_C(self) -> Symmetric:
+        return Symmetric(np.eye(self._features()))
+
+    def any_V(self) -> np.ndarray:
+        return np.eye(self._features())[:, :2]
+
+    def any_vectors(self) -> np.ndarray:
+        return np.eye(self._features())[:, :2]
+
+    def any_values(self) -> np.ndarray:
+        return np.array([2.0, 1.0])
+
+
+# ── requests ──
+
+
+@dataclass
+class Subject:
+    """A client with protocols, what it remembers from earlier calls, and its sound messages."""
+
+    name: str
+    runtime: Runtime
+    memory: dict[str, Value]
+    requests: dict[tuple[str, str], bytes]  # by route; all calls together under ("", "")
+    replies: dict[tuple[str, str], bytes]
+
+    def answer(self, data: bytes, remembers: bool = True) -> bytes:
+        """What it answers, from the same memory every time, or from none."""
+        self.runtime.restore(0, {0: self.memory if remembers else {}})
+        return self.runtime.answer_bytes(data)
+
+    def steps(self) -> set[tuple[type[Any], str]]:
+        """What its requests call."""
+        return {(type(self.runtime.steps[route][0]), route[1]) for route in self.requests if route[0]}
+
+
+def request(calls: Mapping[tuple[str, str], dict[str, Value]], number: int = 1) -> bytes:
+    routes = [[*route, "algorithm"] for route in calls]
+    parts = tuple(Part(arguments) for arguments in calls.values())
+    return Request(Preamble(REQUEST, number=number), Part.plain(routes), parts).encode()
+
+
+def subject(name: str, protocols: Mapping[str, Any], client: Client) -> Subject:
+    runtime = Runtime(client, Served(protocols, remember=False))
+    calls = {
+        route: Maker(runtime.steps[route][0], client, runtime.serves).arguments(route[1]) for route in runtime.steps
+    }
+    # Some steps build on what others have left in the memory: whoever lacks something is asked again.
+    waiting, number = dict(calls), 0
+    for _ in range(3):
+        for route, arguments in list(waiting.items()):
+            number += 1
+            head = Preamble(REQUEST, number=number, used=max(runtime.versions))
+            answer = runtime.answer(Request(head, Part.plain([[*route, "algorithm"]]), (Part(arguments),)))
+            if not isinstance(answer, Failure):
+                del waiting[route]
+    memory = runtime.versions[max(runtime.versions)]
+    made = Subject(name, runtime, memory, {route: request({route: calls[route]}) for route in calls}, {})
+    made.requests["", ""] = request(calls)
+    made.replies = {route: made.answer(data) for route, data in made.requests.items()}
+    return made
+
+
+@cache
+def subjects() -> list[Subject]:
+    """All of them, the same in every process."""
+    made = []
+    for loss, client in _losses():
+        for algorithm in _algorithms(loss):
+            protocols = {**dict(collect("algorithm", algorithm)), "measure": Measure(loss)}
+            made.append(subject(f"{type(algorithm).__name__} {type(loss).__name__}", protocols, client))
+    for name, protocol, client in _others():
+        made.append(subject(f"{type(protocol).__name__} {client.name}", dict(collect(name, protocol)), client))
+    return made
