@@ -17,7 +17,8 @@ FedsolveError
 │   └── LinkExceeded      a reply larger than the client's link allows; an InputError too
 ├── ProtocolMismatch      the two sides differ in version, protocol or hyper-parameters
 ├── QuorumNotReached      too few clients answered
-├── CheckpointError       a checkpoint that is missing, damaged, or of another run
+├── CheckpointError       a checkpoint that is damaged, in use, of another run or version, or cannot be written
+├── StorageError          another file that is damaged, in use, or cannot be written; an OSError too
 └── TransportError        the road to the clients broke
 """
 
@@ -108,6 +109,10 @@ class QuorumNotReached(FedsolveError):
 
 class CheckpointError(FedsolveError):
     """A checkpoint that cannot be used."""
+
+
+class StorageError(FedsolveError, OSError):
+    """A file that is damaged, in use by another process, or cannot be written."""
 
 
 class TransportError(FedsolveError):
