@@ -61,9 +61,9 @@ def unpack(file: BinaryIO, size: int, names: Iterable[str]) -> dict[str, Array]:
     try:
         entries = _entries(file, size)
     except _NO_ARCHIVE as error:
-        raise WireError(f"it is damaged, or not a NumPy archive ({error or type(error).__name__})") from error
+        raise WireError(f"it is not a NumPy archive ({error or type(error).__name__})") from error
     if _VERSION in entries and not sealed:
-        raise WireError("it is damaged: its checksum is missing")
+        raise WireError("its checksum is missing")
     found: dict[str, Array] = {}
     for name in names:
         if name not in entries:
@@ -83,11 +83,11 @@ def _check_digest(file: BinaryIO, size: int) -> bool:
     if comment[:-2] != _COMMENT[:-2]:
         return False
     if comment != _COMMENT:
-        raise WrongVersion("it is damaged, or of a format that this version of fedsolve does not know")
+        raise WrongVersion("its format is one that this version of fedsolve does not know")
     file.seek(0)
     data = file.read(size)
     if digest(data[:-_DIGITS]).hex().encode() != data[-_DIGITS:]:
-        raise WireError("it is damaged: its checksum does not match its contents")
+        raise WireError("its checksum does not match its contents")
     return True
 
 

@@ -209,13 +209,13 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     except (WireError, OSError) as error:
         said = (isinstance(error, OSError) and error.strerror) or str(error)
         raise DataError(
-            f"{path} cannot be read as a model file: {said}. LinearModel.save and a run's model.npz are such files; "
-            "restore it from a copy, or save the model again"
+            f"{path} is damaged or not a fedsolve model file: {said}. Give a file that LinearModel.save or a run wrote "
+            "(model.npz), or restore this one from a copy"
         ) from error
     try:
         return _from_arrays(**arrays)
     except DataError as error:
-        raise DataError(f"{path} cannot be read as a model file: {error}") from None
+        raise DataError(f"{path} is not a fedsolve model file that can be read: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise DataError(f"{path} is not a fedsolve model file ({type(error).__name__}: {error})") from error
 

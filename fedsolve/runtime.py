@@ -115,7 +115,8 @@ class MemoryStore:
     def __init__(self, path: Path) -> None:
         self.path = path  # as it was given, for messages
         self.place = Path(os.path.realpath(path.parent)) / path.name
-        self._lock: FileLock | None = None
+        self._hold: _Hold | None = None
+        self._token = object()
 
     def write(self, attempt: int, versions: Mapping[int, dict[str, Value]]) -> None:
         """Replace what is stored; the old versions stay if that fails."""
@@ -144,36 +145,42 @@ class MemoryStore:
 
     def close(self) -> None:
         """Let another process have it. Safe to call twice."""
-        if self._lock is not None and _STORES.get(self.place) is self:
-            del _STORES[self.place]
-            self._lock.release()
-        self._lock = None
+        if self._hold is not None and self._hold.owner is self._token:
+            self._hold.lock.release()
+        self._hold = None
 
     def _take(self) -> None:
         """Make sure that nobody else has it, also if somebody has removed the lock's file."""
-        holder = _STORES.get(self.place)
-        if self._lock is not None and holder is not self:
-            raise StorageError(f"the memory store {self.path} has been opened again by this process, and is used there")
-        if self._lock is None:
+        hold = self._hold
+        if hold is None:
             with writing(self.place):
                 self.place.parent.mkdir(parents=True, exist_ok=True)
             check_own_file(self.place)
-            remove_leftovers(self.place.parent, (self.place.name,))
-        own = self._lock if holder is None else holder._lock
-        lock = own or FileLock(self.place.with_name(self.place.name + ".lock"))
-        with writing(lock.path):
-            taken = lock.acquire()
+            hold = _HOLDS.get(self.place) or _Hold(FileLock(self.place.with_name(self.place.name + ".lock")))
+        elif hold.owner is not self._token:
+            raise StorageError(f"the memory store {self.path} has been opened again by this process, and is used there")
+        with writing(hold.lock.path):
+            taken = hold.lock.acquire()
         if not taken:
             raise StorageError(
                 f"the memory store {self.path} is in use by another process; end that client, or give this one a store "
                 "of its own"
             )
-        self._lock = lock
-        _STORES[self.place] = self
+        if self._hold is None:
+            remove_leftovers(self.place.parent, (self.place.name,))
+            self._hold = _HOLDS[self.place] = hold
+            hold.owner = self._token
 
 
-# The stores that this process has open.
-_STORES: WeakValueDictionary[Path, MemoryStore] = WeakValueDictionary()
+class _Hold:
+    """A process's hold on a store, and which of its objects may use it."""
+
+    def __init__(self, lock: FileLock) -> None:
+        self.lock = lock
+        self.owner: object = None
+
+
+_HOLDS: WeakValueDictionary[Path, _Hold] = WeakValueDictionary()
 
 
 class Served:
