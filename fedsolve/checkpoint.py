@@ -67,6 +67,8 @@ class Checkpoint:
     """
 
     def __init__(self, path: Path, algorithm: Any, protocols: dict[str, Any], extra: frozenset[type[Any]]) -> None:
+        if path.name in ("", "..") or "\0" in str(path):
+            raise ConfigError(f"checkpoint is the path of a file, got {str(path)!r}")
         self.path = path  # as it was given, for messages
         # The same file by whatever path, and whatever becomes the working directory.
         self.place = Path(os.path.realpath(path.parent)) / path.name

@@ -29,6 +29,7 @@ _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{16}\.fedsolve-tmp")
 _ADVICE = {
     errno.ENOSPC: "make room on the disk, or choose another place",
     errno.EDQUOT: "make room in the quota, or choose another place",
+    errno.ENAMETOOLONG: "choose a shorter name",
     errno.EFBIG: "choose a place that allows larger files",
     errno.EROFS: "choose a place that can be written to",
     errno.EACCES: "choose a place that this user may write to",
@@ -105,10 +106,11 @@ def writing(path: Path) -> Iterator[None]:
 
 def check_own_file(path: Path) -> None:
     """Reject a path where something else than a plain file stands, a link to one too."""
-    try:
-        mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        return
+    with writing(path):
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            return
     if stat.S_ISLNK(mode):
         raise StorageError(
             f"{path} is a symbolic link, and fedsolve does not write through links; give the file's own path"

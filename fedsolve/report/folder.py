@@ -137,7 +137,7 @@ class RunFolder:
 
     def _lines(self) -> list[str]:
         path = self.path / HISTORY
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
         return [line for line in lines if _is_row(line)]  # the last one may be cut off
 
     # ── when it is done ──
@@ -179,7 +179,7 @@ class RunFolder:
 def _is_row(line: str) -> bool:
     try:
         return isinstance(json.loads(line).get("round"), int)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return False
 
 

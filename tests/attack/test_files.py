@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -322,13 +324,13 @@ def test_a_lock_whose_file_somebody_removed_is_taken_again(tmp_path: Path) -> No
 
     run(tmp_path / "run", on_round=remove)
 
-    def replace(row: Any) -> None:
+    def intrude(row: Any) -> None:
         (tmp_path / "run.lock").unlink(missing_ok=True)
         intruder.acquire()
 
     intruder = FileLock(tmp_path / "run.lock")
     with pytest.raises(CheckpointError, match="in use"):
-        run(tmp_path / "run", rounds=6, resume=True, on_round=replace)
+        run(tmp_path / "run", rounds=6, resume=True, on_round=intrude)
     intruder.release()
 
 
@@ -494,6 +496,14 @@ def test_a_place_that_cannot_be_written_is_said_before_the_first_round(tmp_path:
     with pytest.raises(CheckpointError, match="cannot be written"):
         run(tmp_path / "file" / "run", on_round=asked.append)
     assert asked == []
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", "/", "a\0b", "n" * 250, "n" * 400])
+def test_a_checkpoint_needs_a_path_that_can_be_one(tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((CheckpointError, fs.errors.ConfigError)):
+        run(Path(path))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("what", "code", "part"), [("write", errno.ENOSPC, True), ("replace", errno.EIO, False)])
@@ -671,6 +681,16 @@ def test_a_folder_whose_run_goes_on_is_not_cleared(tmp_path: Path) -> None:
     assert (tmp_path / "out/config.toml").read_text() == "mine"
     assert RunFolder.open(tmp_path / "out", force=True).path.is_dir()
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_damaged_history_of_a_run_folder_is_no_obstacle(tmp_path: Path) -> None:
+    """Its rows are written again from the checkpoint, so what cannot be read of it is left out."""
+    folder, row = tmp_path / "out", fs.run(ALGORITHM, clients(), rounds=0).history[0]
+    RunFolder.open(folder).append(row)
+    good = (folder / "history.jsonl").read_bytes()
+    (folder / "history.jsonl").write_bytes(b"\xff\xfe\n" + b"[" * 200_000 + b"\n3\n" + good + good[:9])
+    RunFolder.open(folder, resume=True).append(replace(row, round=1))
+    assert [json.loads(line)["round"] for line in (folder / "history.jsonl").read_text().splitlines()] == [0, 1]
 
 
 # ── what a save costs ──
