@@ -118,7 +118,7 @@ class Checkpoint:
             elif any(fresh):
                 mark = self._journal.append(mark, *fresh)
             payload = encode_values(replace(progress, rows=[]), mark)
-            write_atomically(self.place, sealed.seal(sealed.CHECKPOINT, payload))
+            write_atomically(self.place, *sealed.seal(sealed.CHECKPOINT, payload))
         self._mark, self._saved = mark, tuple(map(len, grown))
 
     def load(self, identity: str) -> tuple[Progress, Ledger]:

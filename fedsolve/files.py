@@ -41,14 +41,15 @@ _ADVICE = {
 # ── writing ──
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, *pieces: bytes) -> None:
     """Replace a file, or make it, as a whole; raises StorageError and leaves the old one where that is impossible."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         check_own_file(path)
         handle, temporary = _begin(path)
         try:
-            _write(handle, data)
+            for piece in pieces:
+                _write(handle, piece)
             os.fsync(handle)
             if sys.platform == "win32":  # which does not rename open files
                 os.close(handle)
@@ -204,7 +205,7 @@ def decode_values(data: bytes, types: Iterable[type[Any]] = ()) -> list[Value]:
 
 def write_values(path: Path, *values: Value) -> None:
     """A file of values that has no other kind."""
-    write_atomically(path, sealed.seal(sealed.VALUES, encode_values(*values)))
+    write_atomically(path, *sealed.seal(sealed.VALUES, encode_values(*values)))
 
 
 def read_values(path: Path, types: Iterable[type[Any]] = ()) -> list[Value]:

@@ -43,7 +43,7 @@ class Journal:
 
     def begin(self, *values: Value) -> Mark:
         """Replace the journal by a new one with these values."""
-        head = sealed.seal(self.kind, os.urandom(_SALT))
+        head = b"".join(sealed.seal(self.kind, os.urandom(_SALT)))
         frame = _frame(head[-DIGEST_SIZE:], encode_values(*values))
         write_atomically(self.path, head + frame)
         return Mark(len(head) + len(frame), frame[-DIGEST_SIZE:])

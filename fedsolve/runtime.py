@@ -122,7 +122,7 @@ class MemoryStore:
         """Replace what is stored; the old versions stay if that fails."""
         payload = encode_values(attempt, dict(versions))
         self._take()
-        write_atomically(self.place, sealed.seal(sealed.MEMORY, payload))
+        write_atomically(self.place, *sealed.seal(sealed.MEMORY, payload))
 
     def read(self, types: frozenset[type[Any]]) -> tuple[int, dict[int, dict[str, Value]]]:
         """The attempt and the versions that were written last; those of a client that has never answered, if none."""

@@ -36,13 +36,13 @@ def digest(*pieces: bytes) -> bytes:
     return summed.digest()
 
 
-def seal(kind: int, payload: bytes) -> bytes:
-    """A payload with its head and its digest."""
+def seal(kind: int, payload: bytes) -> tuple[bytes, bytes, bytes]:
+    """What makes a file of a payload: its head, itself and its digest, not joined, because it may be large."""
     version = fedsolve.__version__.encode()
     if len(version) > 255:
         raise ValueError(f"a version has at most 255 bytes, got {version!r}")
-    data = _HEAD.pack(MAGIC, FORMAT, kind, len(version), len(payload)) + version + payload
-    return data + digest(data)
+    head = _HEAD.pack(MAGIC, FORMAT, kind, len(version), len(payload)) + version
+    return head, payload, digest(head, payload)
 
 
 def unseal(file: BinaryIO, size: int, kind: int, *, more: bool = False) -> tuple[str, bytes]:
@@ -61,13 +61,13 @@ def unseal(file: BinaryIO, size: int, kind: int, *, more: bool = False) -> tuple
     whole = _HEAD.size + version_size + payload_size + DIGEST_SIZE
     if size < whole or (size > whole and not more):
         raise Truncated(f"it is damaged: it has {size} bytes and declares {whole}")
-    rest = file.read(version_size + payload_size)
-    if digest(head, rest) != file.read(DIGEST_SIZE):
+    version, payload = file.read(version_size), file.read(payload_size)
+    if digest(head, version, payload) != file.read(DIGEST_SIZE):
         raise WireError("it is damaged: its checksum does not match its contents")
     if found != kind:
         name = KINDS[found] if found < len(KINDS) else f"file of kind {found}"
         raise WireError(f"it is a {name} where a {KINDS[kind]} is expected")
-    return rest[:version_size].decode(), rest[version_size:]
+    return version.decode(), payload
 
 
 def _looks_like(head: bytes, size: int) -> str:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from fedsolve.errors import CheckpointError, ConfigError
-from fedsolve.files import append_text, remove_leftovers, write_atomically, writing
+from fedsolve.files import append_text, check_own_file, remove_leftovers, write_atomically, writing
 from fedsolve.history import Row, Run
 from fedsolve.ledger import Entry, Ledger
 from fedsolve.locks import is_locked
@@ -59,6 +59,8 @@ class RunFolder:
             remove_leftovers(path, OURS)
         if path.is_dir() and any(path.iterdir()):
             if resume:
+                for name in OURS:  # before anything is computed, not when it is to be written
+                    check_own_file(path / name)
                 folder._known = folder._lines()
             elif not force:
                 going_on = "go on from its checkpoint with `fedsolve run … --resume`, "
