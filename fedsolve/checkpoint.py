@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from fedsolve.errors import CheckpointError, ConfigError, WireError
+import fedsolve
+from fedsolve import sealed
+from fedsolve.errors import CheckpointError, ConfigError, StorageError, WireError
 from fedsolve.federation import Position
-from fedsolve.files import append_values, read_appended, read_values, write_values
+from fedsolve.files import (
+    check_own_file,
+    decode_values,
+    encode_values,
+    reading,
+    remove_leftovers,
+    write_atomically,
+    writing,
+)
+from fedsolve.journal import Journal, Mark
 from fedsolve.ledger import ExchangeRecord, Ledger
+from fedsolve.locks import FileLock
 from fedsolve.protocol import types_of
 from fedsolve.schema import dataclasses_in
 from fedsolve.transports.base import Versions
@@ -24,7 +39,7 @@ class Progress:
     round: int
     state: Value
     position: Position
-    rows: list[Value]
+    rows: list[Value]  # of the history; they grow, so they are kept with the ledger
     pending: Value  # the row of this round
     measured: bool  # whether it has been measured yet
     transform: Value
@@ -44,44 +59,144 @@ def state_types(algorithm: Any) -> frozenset[type[Any]]:
 
 
 class Checkpoint:
-    """A file that holds the latest progress of a run, and beside it (`.ledger`) the growing ledger.
+    """A file that holds the latest progress of a run, and beside it (`.ledger`) the growing ledger and history.
 
     The ledger is only ever appended to, so that a save costs what is new and not all that was; the progress, written
-    last and atomically, says how much of it counts.
+    last and atomically, says how much of it counts, and its checksum. From `open` to `close` the run has the checkpoint
+    to itself (`.lock`).
     """
 
     def __init__(self, path: Path, algorithm: Any, protocols: dict[str, Any], extra: frozenset[type[Any]]) -> None:
-        self.path = path
-        self.ledger_path = path.with_name(path.name + ".ledger")
-        self.types = state_types(algorithm) | types_of(protocols) | extra | {Progress, Position, ExchangeRecord}
-        self._end = self._records = 0
+        if path.name in ("", "..") or "\0" in str(path):
+            raise ConfigError(f"checkpoint is the path of a file, got {str(path)!r}")
+        self.path = path  # as it was given, for messages
+        # The same file by whatever path, and whatever becomes the working directory.
+        self.place = Path(os.path.realpath(path.parent)) / path.name
+        self.ledger_path = self.place.with_name(path.name + ".ledger")
+        self.types = state_types(algorithm) | types_of(protocols) | extra | {Progress, Position, ExchangeRecord, Mark}
+        self._journal = Journal(self.ledger_path, sealed.LEDGER)
+        self._lock = FileLock(self.place.with_name(path.name + ".lock"))
+        self._mark: Mark | None = None
+        self._saved: tuple[int, ...] = (0, 0, 0)  # how many records, rows and counts of the server are on disk
+
+    def open(self, resume: bool) -> None:
+        """Take the checkpoint for this run. Without `resume` there must be none yet."""
+        with self._saving():
+            with writing(self.place):
+                self.place.parent.mkdir(parents=True, exist_ok=True)
+            check_own_file(self.place)
+            check_own_file(self.ledger_path)
+        self._take()
+        try:
+            if self.exists() and not resume:
+                raise ConfigError(
+                    f"there is already a checkpoint {self.path}; go on from it with resume=True, or remove it"
+                )
+            if not self.exists():
+                self._check_ledger_is_ours()
+            remove_leftovers(self.place.parent, (self.place.name, self.ledger_path.name))
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let others have it. Safe to call twice."""
+        self._lock.release()
 
     def exists(self) -> bool:
-        return self.path.exists()
+        return os.path.lexists(self.place)
 
     def save(self, progress: Progress, ledger: Ledger) -> None:
-        new = ledger.records[self._records :]
-        self._end = append_values(self.ledger_path, self._end, new)
-        self._records += len(new)
-        write_values(self.path, progress, self._end, ledger.server_counts)
+        """Write what is new; raises CheckpointError, and leaves the last checkpoint as it was, if that fails."""
+        grown: tuple[list[Any], ...] = (ledger.records, progress.rows, ledger.server_counts)
+        fresh = [items[saved:] for items, saved in zip(grown, self._saved, strict=True)]
+        self._take()
+        with self._saving():
+            mark = self._mark
+            if mark is None:
+                mark = self._journal.begin(*fresh)
+            elif any(fresh):
+                mark = self._journal.append(mark, *fresh)
+            payload = encode_values(replace(progress, rows=[]), mark)
+            write_atomically(self.place, *sealed.seal(sealed.CHECKPOINT, payload))
+        self._mark, self._saved = mark, tuple(map(len, grown))
 
     def load(self, identity: str) -> tuple[Progress, Ledger]:
-        try:
-            progress, self._end, server_counts = read_values(self.path, self.types)
-        except (WireError, ValueError, OSError) as error:
-            raise CheckpointError(f"{self.path} cannot be read as a checkpoint of this algorithm: {error}") from error
+        """The progress and the ledger that were saved last; raises CheckpointError if they are of another run."""
+        progress, mark = self._progress()
         if progress.identity != identity:
             raise CheckpointError(
                 f"{self.path} is the checkpoint of another run: {'; '.join(differences(progress.identity, identity))}. "
                 "Resume with the same algorithm, preprocessing, seed and clients, or use another file"
             )
+        records, rows, counts = [], [], []
         try:
-            pieces = list(read_appended(self.ledger_path, self._end, self.types))
+            for more_records, more_rows, more_counts in self._journal.read(mark, self.types):
+                records += more_records
+                rows += more_rows
+                counts += more_counts
+        except (WireError, ValueError, OSError) as error:
+            raise CheckpointError(
+                f"the ledger {self.path}.ledger of a checkpoint cannot be read: {_said(error)}. {self._restore}"
+            ) from error
+        self._mark, self._saved = mark, (len(records), len(rows), len(counts))
+        return replace(progress, rows=rows), Ledger(records, counts)
+
+    def _progress(self) -> tuple[Progress, Mark]:
+        try:
+            with reading(self.place) as (file, size):
+                version, payload = sealed.unseal(file, size, sealed.CHECKPOINT)
         except (WireError, OSError) as error:
-            raise CheckpointError(f"the ledger of {self.path} cannot be read: {error}") from error
-        records = [record for (piece,) in pieces for record in piece]
-        self._records = len(records)
-        return progress, Ledger(records, server_counts)
+            raise CheckpointError(f"{self.path} cannot be read: {_said(error)}. {self._restore}") from error
+        if version != fedsolve.__version__:
+            raise CheckpointError(
+                f"{self.path} was written by fedsolve {version}, and this is fedsolve {fedsolve.__version__}: resume "
+                "with the version that began the run, or begin a new run with another file"
+            )
+        try:
+            progress, mark = decode_values(payload, self.types)
+        except (WireError, ValueError) as error:
+            raise CheckpointError(f"{self.path} cannot be read as a checkpoint of this algorithm: {error}") from error
+        return progress, mark
+
+    @property
+    def _restore(self) -> str:
+        return "Restore both files from a copy, or remove them and begin a new run"
+
+    def _take(self) -> None:
+        """Make sure that nobody else has it, also if somebody has removed the lock's file."""
+        with self._saving(), writing(self._lock.path):
+            taken = self._lock.acquire()
+        if not taken:
+            raise CheckpointError(
+                f"{self.path} is in use by another run; wait until that has ended, or give this one a file of its own"
+            )
+
+    def _check_ledger_is_ours(self) -> None:
+        """A new run writes over the ledger of one whose checkpoint was removed, and over nothing else."""
+        if not os.path.lexists(self.ledger_path):
+            return
+        try:
+            with reading(self.ledger_path) as (file, size):
+                sealed.unseal(file, size, sealed.LEDGER, more=True)
+        except (WireError, OSError) as error:
+            raise CheckpointError(
+                f"{self.path}.ledger is in the way of the checkpoint {self.path}: {_said(error)}. Remove it, or use "
+                "another file"
+            ) from error
+
+    @contextmanager
+    def _saving(self) -> Iterator[None]:
+        try:
+            yield
+        except StorageError as error:
+            kept = f". {self.path} is as it was saved before" if self._mark is not None else ""
+            raise CheckpointError(f"{error}{kept}") from error
+
+
+def _said(error: Exception) -> str:
+    """What is wrong with a file, without its name, which stands before it."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 # ── what differs ──

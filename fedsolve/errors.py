@@ -18,7 +18,8 @@ FedsolveError
 ├── NotRemembered         a step builds on something its client has not been told; a KeyError too
 ├── ProtocolMismatch      the two sides differ in version, protocol or hyper-parameters
 ├── QuorumNotReached      too few clients answered
-├── CheckpointError       a checkpoint that is missing, damaged, or of another run
+├── CheckpointError       a checkpoint that is damaged, in use, of another run or version, or cannot be written
+├── StorageError          another file that is damaged, in use, or cannot be written; an OSError too
 └── TransportError        the road to the clients broke
 """
 
@@ -123,6 +124,10 @@ class QuorumNotReached(FedsolveError):
 
 class CheckpointError(FedsolveError):
     """A checkpoint that cannot be used."""
+
+
+class StorageError(FedsolveError, OSError):
+    """A file that is damaged, in use by another process, or cannot be written."""
 
 
 class TransportError(FedsolveError):

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fedsolve.errors import ConfigError, DataError
-from fedsolve.files import write_atomically
+from fedsolve import archives
+from fedsolve.errors import ConfigError, DataError, WireError
+from fedsolve.files import reading, remove_leftovers, write_atomically
 from fedsolve.typing import Array
 
 FORMAT = 1
+LINKS = ("identity", "logistic", "softmax", "exponential")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,9 +174,11 @@ class LinearModel:
         return replace(self, feature_names=names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an npz file: the weights, and the rest as JSON text."""
-        import io
+        """Write an npz file: the weights, the rest as JSON text, and a checksum over both.
 
+        Raises StorageError if the file cannot be written, or if `path` is a symbolic link.
+        """
+        path = Path(path)
         rest = {
             "format": FORMAT,
             "kind": "linear",
@@ -186,41 +190,56 @@ class LinearModel:
             "features": None if self.features is None else self.features.to_plain(),
             "inputs": self.inputs,
         }
-        buffer = io.BytesIO()
-        np.savez(buffer, w=self.w, model=np.array(json.dumps(rest)))
-        write_atomically(Path(path), buffer.getvalue())
+        data = archives.pack(w=self.w, model=np.array(json.dumps(rest)))
+        remove_leftovers(path.parent, [path.name])
+        write_atomically(path, data)
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
-    """Read a model that `save` wrote."""
-    from fedsolve.data.preprocess import Transform
-    from fedsolve.features import FeatureMap
+    """Read a model that `save` wrote, also with another version of fedsolve as long as the format is the same.
 
+    Raises DataError for a file that is damaged or is not a model.
+    """
     path = Path(path)
     if not path.exists():
         raise DataError(f"there is no model file {path}")
     try:
-        with open(path, "rb") as opened:
-            if opened.read(2) != b"PK":  # an npz file is a zip file; NumPy would take anything else for a pickle
-                raise DataError(f"{path} is not a fedsolve model file; LinearModel.save and a run's model.npz are")
-        with np.load(path, allow_pickle=False) as file:
-            w, rest = file["w"], json.loads(str(file["model"]))
-    except (OSError, ValueError, KeyError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path} is not a fedsolve model file ({error})") from None
-    if rest.get("format") != FORMAT or rest.get("kind") != "linear":
-        raise DataError(f"{path} is a model of format {rest.get('format')!r}, this version reads {FORMAT}")
-    transform = None if rest["transform"] is None else Transform.from_plain(rest["transform"])
-    features = None if rest.get("features") is None else FeatureMap.from_plain(rest["features"])
+        with reading(path) as (file, size):
+            arrays = archives.unpack(file, size, ("w", "model"))
+    except (WireError, OSError) as error:
+        said = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise DataError(
+            f"{path} is damaged or not a fedsolve model file: {said}. Give a file that LinearModel.save or a run wrote "
+            "(model.npz), or restore this one from a copy"
+        ) from error
+    try:
+        return _from_arrays(**arrays)
+    except DataError as error:
+        raise DataError(f"{path} is not a fedsolve model file that can be read: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise DataError(f"{path} is not a fedsolve model file ({type(error).__name__}: {error})") from error
+
+
+def _from_arrays(w: Array, model: Array) -> LinearModel:
+    from fedsolve.data.preprocess import Transform
+    from fedsolve.features import FeatureMap
+
+    rest = json.loads(str(model))
+    if not isinstance(rest, dict) or rest.get("format") != FORMAT or rest.get("kind") != "linear":
+        found = rest.get("format") if isinstance(rest, dict) else None
+        raise DataError(f"it is a model of format {found!r}, this version reads {FORMAT}")
+    if rest["link"] not in LINKS or not isinstance(rest["intercept"], bool):
+        raise DataError(f"its link is {rest['link']!r} and its intercept {rest['intercept']!r}, which is no model")
+    if w.dtype.kind not in "fiu" or w.ndim not in (1, 2):
+        raise DataError(f"its weights are of type {w.dtype} and shape {w.shape}, expected a vector or a matrix")
     return LinearModel(
         w,
         rest["intercept"],
         rest["link"],
         _as_tuple(rest["classes"]),
-        transform,
+        None if rest["transform"] is None else Transform.from_plain(rest["transform"]),
         _as_tuple(rest["feature_names"]),
-        features,
+        None if rest.get("features") is None else FeatureMap.from_plain(rest["features"]),
         rest.get("inputs"),
     )
 

@@ -152,12 +152,10 @@ class _Loop:
         )
         if self.resume and self.checkpoint is None:
             raise ConfigError("resume=True needs checkpoint=, the file to go on from")
-        if self.checkpoint is not None and self.checkpoint.exists() and not self.resume:
-            raise ConfigError(
-                f"there is already a checkpoint {self.checkpoint_path}; go on from it with resume=True, or remove it"
-            )
-        self.transport.open(protocols)
+        if self.checkpoint is not None:
+            self.checkpoint.open(self.resume)
         try:
+            self.transport.open(protocols)
             self.fed = Federation(
                 self.transport, protocols, seed=self.seed, participation=self.participation, server=self.server
             )
@@ -167,7 +165,11 @@ class _Loop:
             self.began = time.perf_counter()
             state = self._rounds(*self._first())
         finally:
-            self.transport.close()
+            try:
+                self.transport.close()
+            finally:
+                if self.checkpoint is not None:
+                    self.checkpoint.close()
         assert self.verdict is not None
         model = self.algorithm.model(state)
         if self.transform is not None:
@@ -475,7 +477,7 @@ class _Loop:
             row.round,
             state,
             self.fed.position(),
-            list(self.history),
+            self.history,
             row,
             measured,
             self.transform,

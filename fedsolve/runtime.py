@@ -14,12 +14,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
-from fedsolve import __version__, wire
+import fedsolve
+from fedsolve import __version__, sealed, wire
 from fedsolve.client import Client, Memory
-from fedsolve.errors import DataError, FedsolveError, LinkExceeded, MemoryLost, ProtocolMismatch, WireError, WrongType
-from fedsolve.files import read_values, write_values
+from fedsolve.errors import (
+    DataError,
+    FedsolveError,
+    LinkExceeded,
+    MemoryLost,
+    ProtocolMismatch,
+    StorageError,
+    WireError,
+    WrongType,
+    WrongVersion,
+)
+from fedsolve.files import (
+    check_own_file,
+    decode_values,
+    encode_values,
+    reading,
+    remove_leftovers,
+    write_atomically,
+    writing,
+)
 from fedsolve.links import UNLIMITED
+from fedsolve.locks import FileLock
 from fedsolve.messages import Counts, Failure, Reply, Request, Route
 from fedsolve.protocol import client_step, fingerprint, signature, steps, types_of
 from fedsolve.schema import shortened
@@ -85,19 +106,82 @@ class Session:
 
 
 class MemoryStore:
-    """A client's memory versions on its own disk."""
+    """A client's memory versions on its own disk, for one process at a time.
+
+    The store is taken by the first `read` or `write`, and held (`.lock`) until `close` or the end of the process.
+    Opened again in the same process, as by a client that starts anew, it goes to the new object. Raises StorageError
+    for a file that is damaged, written by another version, in use by another process, or cannot be written.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path  # as it was given, for messages
+        self.place = Path(os.path.realpath(path.parent)) / path.name
+        self._hold: _Hold | None = None
+        self._token = object()
 
     def write(self, attempt: int, versions: Mapping[int, dict[str, Value]]) -> None:
-        write_values(self.path, (attempt, dict(versions)))
+        """Replace what is stored; the old versions stay if that fails."""
+        payload = encode_values(attempt, dict(versions))
+        self._take()
+        write_atomically(self.place, *sealed.seal(sealed.MEMORY, payload))
 
     def read(self, types: frozenset[type[Any]]) -> tuple[int, dict[int, dict[str, Value]]]:
-        if not self.path.exists():
+        """The attempt and the versions that were written last; those of a client that has never answered, if none."""
+        self._take()
+        if not os.path.lexists(self.place):
             return 0, {0: {}}
-        (saved,) = read_values(self.path, types)
-        return saved  # type: ignore[no-any-return]
+        try:
+            with reading(self.place) as (file, size):
+                version, payload = sealed.unseal(file, size, sealed.MEMORY)
+            if version != fedsolve.__version__:
+                raise WrongVersion(f"fedsolve {version} wrote it, and this is fedsolve {fedsolve.__version__}")
+            attempt, versions = decode_values(payload, types)
+        except (WireError, ValueError, OSError) as error:
+            said = (isinstance(error, OSError) and error.strerror) or str(error)
+            raise StorageError(
+                f"the memory store {self.path} cannot be read: {said}. Restore it from a copy, or remove it and begin "
+                "a new run"
+            ) from error
+        return attempt, versions
+
+    def close(self) -> None:
+        """Let another process have it. Safe to call twice."""
+        if self._hold is not None and self._hold.owner is self._token:
+            self._hold.lock.release()
+        self._hold = None
+
+    def _take(self) -> None:
+        """Make sure that nobody else has it, also if somebody has removed the lock's file."""
+        hold = self._hold
+        if hold is None:
+            with writing(self.place):
+                self.place.parent.mkdir(parents=True, exist_ok=True)
+            check_own_file(self.place)
+            hold = _HOLDS.get(self.place) or _Hold(FileLock(self.place.with_name(self.place.name + ".lock")))
+        elif hold.owner is not self._token:
+            raise StorageError(f"the memory store {self.path} has been opened again by this process, and is used there")
+        with writing(hold.lock.path):
+            taken = hold.lock.acquire()
+        if not taken:
+            raise StorageError(
+                f"the memory store {self.path} is in use by another process; end that client, or give this one a store "
+                "of its own"
+            )
+        if self._hold is None:
+            remove_leftovers(self.place.parent, (self.place.name,))
+            self._hold = _HOLDS[self.place] = hold
+            hold.owner = self._token
+
+
+class _Hold:
+    """A process's hold on a store, and which of its objects may use it."""
+
+    def __init__(self, lock: FileLock) -> None:
+        self.lock = lock
+        self.owner: object = None
+
+
+_HOLDS: WeakValueDictionary[Path, _Hold] = WeakValueDictionary()
 
 
 class Served:
@@ -170,9 +254,10 @@ class Runtime:
             if allowance is not None and sent:
                 route = heaviest  # what to name if it is too much
                 self._charge(memory, head, allowance, sent + reply.overhead)
+            route = ["session", "store"]
+            self._commit(head, memory)
         except Exception as error:  # reported, not hidden: the server raises it with the client's name
             return _failure(head, ".".join(route[:2]), error)
-        self._commit(head, memory)
         if self.serves.remember:
             self._last, self._last_reply = (head.attempt, head.number), reply
         return reply
@@ -222,13 +307,16 @@ class Runtime:
         kept = {head.used: versions[head.used], head.number: memory.data}
         if keep in versions:
             kept[keep] = versions[keep]
-        self.versions, self.attempt = kept, head.attempt
         if self.store is not None:
-            self.store.write(self.attempt, self.snapshot())
+            self.store.write(head.attempt, self._plain(kept))  # if this fails, no reply leaves and nothing changes
+        self.versions, self.attempt = kept, head.attempt
 
     def snapshot(self) -> dict[int, dict[str, Value]]:
         """The versions as they can be saved: NumPy arrays, whatever the client computes with."""
-        return {number: self.client.globalise(memory) for number, memory in self.versions.items()}
+        return self._plain(self.versions)
+
+    def _plain(self, versions: Mapping[int, dict[str, Value]]) -> dict[int, dict[str, Value]]:
+        return {number: self.client.globalise(memory) for number, memory in versions.items()}
 
     def restore(self, attempt: int, versions: Mapping[int, dict[str, Value]]) -> None:
         """Go back to saved versions."""

@@ -25,7 +25,7 @@ from fedsolve.data.columns import Categorical
 from fedsolve.data.formats import is_number, read_columns
 from fedsolve.data.load import format_of
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.files import write_atomically
+from fedsolve.files import remove_leftovers, write_atomically
 from fedsolve.models import LinearModel, load_model
 from fedsolve.report.folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
 from fedsolve.typing import Array
@@ -52,6 +52,7 @@ def predict(
     probabilities = model.predict_proba(X)[:, 1] if model.link == "logistic" else None
     found = None if truth is None else _score(model, predictions, truth)
     if output is not None:
+        remove_leftovers(output.parent, [output.name])
         write_atomically(output, _as_csv(predictions, probabilities).encode())
 
     def show(console: Console) -> None:
@@ -113,9 +114,9 @@ def _feature_names(path: Path, model: LinearModel) -> tuple[str, ...] | None:
     if beside.is_file():
         try:
             names = json.loads(beside.read_text(encoding="utf-8")).get("feature_names")
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             names = None
-        if names:
+        if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
             return tuple(names)
     return model.feature_names if model.transform is None else tuple(column.name for column in model.transform.columns)
 

@@ -25,17 +25,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fedsolve.errors import ConfigError
-from fedsolve.files import write_atomically
+from fedsolve.errors import CheckpointError, ConfigError
+from fedsolve.files import append_text, check_own_file, remove_leftovers, write_atomically, writing
 from fedsolve.history import Row, Run
 from fedsolve.ledger import Entry, Ledger
+from fedsolve.locks import is_locked
 from fedsolve.report.plain import to_json
 
 CONFIG, HISTORY, LEDGER, MODEL = "config.toml", "history.jsonl", "ledger.csv", "model.npz"
 CHOSEN = "chosen.toml"
 SUMMARY, FIGURE, REPORT, CHECKPOINT = "summary.json", "convergence.png", "report.html", "checkpoint.bin"
-CHECKPOINT_LEDGER = CHECKPOINT + ".ledger"
+CHECKPOINT_LEDGER, CHECKPOINT_LOCK = CHECKPOINT + ".ledger", CHECKPOINT + ".lock"
 OURS = (CONFIG, CHOSEN, HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, REPORT, CHECKPOINT, CHECKPOINT_LEDGER)
+LEFT = (*OURS, CHECKPOINT_LOCK)  # what a run that was killed may leave
 
 
 class RunFolder:
@@ -52,8 +54,13 @@ class RunFolder:
         folder = cls(path)
         if path.exists() and not path.is_dir():
             raise ConfigError(f"the output folder {path} is a file; choose another with --output")
+        if (resume or force) and path.is_dir():
+            folder._check_unused()
+            remove_leftovers(path, OURS)
         if path.is_dir() and any(path.iterdir()):
             if resume:
+                for name in OURS:  # before anything is computed, not when it is to be written
+                    check_own_file(path / name)
                 folder._known = folder._lines()
             elif not force:
                 going_on = "go on from its checkpoint with `fedsolve run … --resume`, "
@@ -75,13 +82,22 @@ class RunFolder:
 
     def _holds_a_run(self) -> bool:
         left_by_a_run = (self.path / SUMMARY).is_file() or (self.path / HISTORY).is_file()
-        return left_by_a_run or all(each.name in OURS or each.is_dir() for each in self.path.iterdir())
+        return left_by_a_run or all(each.name in LEFT or each.is_dir() for each in self.path.iterdir())
+
+    def _check_unused(self) -> None:
+        for one in (self.path, *(each for each in self.path.iterdir() if each.is_dir())):
+            with writing(one / CHECKPOINT_LOCK):
+                busy = is_locked(one / CHECKPOINT_LOCK)
+            if busy:
+                raise CheckpointError(
+                    f"a run is going on in the folder {one}; wait until it has ended, or choose another with --output"
+                )
 
     def clear(self) -> None:
         """Remove the results of an earlier run, and nothing else."""
         inner = [each for each in self.path.iterdir() if not each.is_symlink() and (each / HISTORY).is_file()]
         for folder in (*inner, self.path):
-            for name in OURS:
+            for name in LEFT:
                 (folder / name).unlink(missing_ok=True)
         for folder in inner:
             if not any(folder.iterdir()):
@@ -117,14 +133,13 @@ class RunFolder:
         """Add a finished round to the history."""
         if self._known is not None:  # going on: the rounds after the checkpoint are run again
             kept = [line for line in self._known if json.loads(line)["round"] < row.round]
-            (self.path / HISTORY).write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+            write_atomically(self.path / HISTORY, _encoded(kept))
             self._known = None
-        with (self.path / HISTORY).open("a", encoding="utf-8") as file:
-            file.write(to_json(row) + "\n")
+        append_text(self.path / HISTORY, to_json(row) + "\n")
 
     def _lines(self) -> list[str]:
         path = self.path / HISTORY
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
         return [line for line in lines if _is_row(line)]  # the last one may be cut off
 
     # ── when it is done ──
@@ -166,7 +181,7 @@ class RunFolder:
 def _is_row(line: str) -> bool:
     try:
         return isinstance(json.loads(line).get("round"), int)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return False
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from fedsolve import __version__
 from fedsolve.errors import ConfigError
-from fedsolve.files import write_atomically
+from fedsolve.files import remove_leftovers, write_atomically
 from fedsolve.report.html import badge, code, element, image, page, paragraph, section, table
 from fedsolve.report.plain import to_json
 from fedsolve.reproduce.harness import Outcome
@@ -63,6 +63,7 @@ def describe(outcome: Outcome, command: str) -> dict[str, Any]:
 
 def write(outcome: Outcome, folder: Path, command: str) -> dict[str, Any]:
     """Every file; returns what table.json says."""
+    remove_leftovers(folder, OURS)
     for name in OURS:
         (folder / name).unlink(missing_ok=True)
     figure = _figure(outcome)
