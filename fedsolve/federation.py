@@ -433,10 +433,12 @@ class Federation:
 
     def _missing(self, answered: list[str], requests: Mapping[str, Request]) -> str:
         """Those who did not answer, with the reason where the transport knows it."""
-        reasons, there = absences(self.transport), set(answered)
-        return ", ".join(
-            f"{name} ({reasons[name]})" if name in reasons else name for name in requests if name not in there
-        )
+        there, by_reason = set(answered), dict[str, list[str]]()
+        known = absences(self.transport)
+        for name in requests:
+            if name not in there:
+                by_reason.setdefault(known.get(name, ""), []).append(name)
+        return "; ".join(", ".join(names) + (f" ({reason})" if reason else "") for reason, names in by_reason.items())
 
     def _record(
         self,

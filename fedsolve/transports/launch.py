@@ -129,7 +129,6 @@ def ending(exit_code: int | None) -> str:
     if exit_code >= 0:
         return f"ended with exit code {exit_code}"
     try:
-        name = signal.Signals(-exit_code).name
+        return f"was killed by {signal.Signals(-exit_code).name}"
     except ValueError:
-        name = f"signal {-exit_code}"
-    return f"was killed by {name}" + (" (out of memory is a usual cause)" if name == "SIGKILL" else "")
+        return f"was killed by signal {-exit_code}"

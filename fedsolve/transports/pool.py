@@ -192,11 +192,9 @@ class Pool:
         worker.asked, worker.ready, worker.late, worker.looks = None, False, False, 0
         if worker.false_starts >= FALSE_STARTS:
             worker.lost = f"{death.reason} {FALSE_STARTS} times in a row while it started, and is not started again"
-        _log.warning(
-            "worker process %d, which held %s, %s%s",
-            worker.process.pid, in_words(worker.clients), worker.lost or death.reason,
-            "" if worker.lost else "; a new one is started",
-        )  # fmt: skip
+        what = worker.lost or f"{death.reason}; a new one is started"
+        hint = " (out of memory is a usual cause: use fewer workers)" if death.reason.endswith("SIGKILL") else ""
+        _log.warning("worker process %d with %s %s%s", worker.process.pid, in_words(worker.clients), what, hint)
         if not worker.lost:
             worker.process, worker.channel = self._started(worker.clients)
             self._selector.register(worker.channel.socket, selectors.EVENT_READ, worker)

@@ -145,7 +145,10 @@ class Processes:
                 self._home[name].pending.add(name)
         for worker in self._workers:
             worker.queue.clear()
-            worker.queue.extend(name for name in requests if name in worker.pending)
+            # Who has brought down its worker is asked last, so that those beside it are heard.
+            worker.queue.extend(
+                sorted((name for name in requests if name in worker.pending), key=self._deaths.__getitem__)
+            )
         while True:
             for worker, event in events:
                 if isinstance(event, Death):

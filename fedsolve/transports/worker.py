@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
@@ -59,10 +62,21 @@ def _runtimes(clients: Sequence[Client], protocols: Mapping[str, Any]) -> dict[s
 
 def _serve(end: socket.socket, runtimes: Mapping[str, Runtime], threads: int) -> None:
     """Answer until the server is gone."""
+    threading.Thread(target=_leave_with_server, args=[end], daemon=True).start()
     with threadpool_limits(threads):
         send_message(end, READY)
         while True:
             _answer(end, runtimes)
+
+
+def _leave_with_server(end: socket.socket) -> None:
+    """A server that was killed cannot end us, and a step may compute for hours before it tries to reply."""
+    if hasattr(select, "poll"):
+        hang_up = select.poll()
+        hang_up.register(end, 0)  # reported without being asked for
+        hang_up.poll()
+        time.sleep(0.5)  # for what is idle to leave in its own way
+        os._exit(1)
 
 
 def _answer(end: socket.socket, runtimes: Mapping[str, Runtime]) -> None:
