@@ -22,7 +22,8 @@ from fedsolve.errors import ConfigError
 _ALIGNED = 64  # bytes: arrays begin where vector instructions like it
 _BUFFER = struct.Struct("<Q?")  # length, whether it may be written to
 
-Repair = tuple[FunctionType | str, dict[str, Any]]  # a function or a module, and names it should know
+# What cloudpickle leaves behind: names that a function or a module should know; the full name of a class.
+Repair = tuple[FunctionType | str | type[Any], dict[str, Any]]
 
 
 def pack(protocols: Mapping[str, Any], *rest: Any) -> tuple[bytes, list[bytes | memoryview]]:
@@ -55,9 +56,7 @@ def unpack(data: bytearray, contents: bytearray) -> tuple[Any, ...]:
         place += size + -size % _ALIGNED
     repairs, *values = pickle.loads(memoryview(data)[start:], buffers=views)
     for where, names in repairs:
-        known = where.__globals__ if isinstance(where, FunctionType) else vars(importlib.import_module(where))
-        for name, value in names.items():
-            known.setdefault(name, value)
+        _repair(where, names)
     return tuple(values)
 
 
@@ -73,9 +72,10 @@ def _whole(values: Any, buffers: list[pickle.PickleBuffer]) -> bytes:
         ) from error
 
 
-# ── annotations ──
-# cloudpickle takes along the names that a function's code uses, and not those in its annotations where these are kept
-# as text. A client step's annotations are its contract, so the names in them must be known where it is read.
+# ── what cloudpickle leaves behind ──
+# It takes along the names that a function's code uses, and not those in its annotations where these are kept as text.
+# But a client step's annotations are its contract. And of a class inside another it keeps the last name only, while
+# fingerprints and the wire use the full one.
 
 
 def _repairs(protocols: Iterable[Any]) -> Iterator[Repair]:
@@ -86,17 +86,26 @@ def _repairs(protocols: Iterable[Any]) -> Iterator[Repair]:
         if kind in seen or not (kind.__module__ == "__main__" or "<locals>" in kind.__qualname__):
             continue
         seen.add(kind)
-        waiting += kind.__mro__
+        yield kind, {"__qualname__": kind.__qualname__}
+        inside = vars(kind).values()
+        found: list[Repair] = [
+            (one, _named(one.__annotations__, one.__globals__)) for one in inside if isinstance(one, FunctionType)
+        ]
         module = sys.modules.get(kind.__module__)
         if module is not None:
-            names = _named(vars(kind).get("__annotations__", {}).values(), vars(module))
-            yield kind.__module__, names
-            waiting += [value for value in names.values() if isinstance(value, type)]
-        for function in vars(kind).values():
-            if isinstance(function, FunctionType):
-                names = _named(function.__annotations__.values(), function.__globals__)
-                yield function, names
-                waiting += [value for value in names.values() if isinstance(value, type)]
+            found.append((kind.__module__, _named(vars(kind).get("__annotations__", {}), vars(module))))
+        yield from found
+        known = [value for _, names in found for value in names.values()]
+        waiting += [one for one in (*kind.__mro__, *inside, *known) if isinstance(one, type)]
+
+
+def _repair(where: FunctionType | str | type[Any], names: Mapping[str, Any]) -> None:
+    if isinstance(where, type):
+        where.__qualname__ = names["__qualname__"]
+        return
+    known = where.__globals__ if isinstance(where, FunctionType) else vars(importlib.import_module(where))
+    for name, value in names.items():
+        known.setdefault(name, value)
 
 
 def _kinds(value: Any) -> Iterator[type[Any]]:
@@ -113,6 +122,7 @@ def _kinds(value: Any) -> Iterator[type[Any]]:
             yield from _kinds(item)
 
 
-def _named(annotations: Iterable[Any], namespace: Mapping[str, Any]) -> dict[str, Any]:
-    words = {word for text in annotations if isinstance(text, str) for word in re.findall(r"[^\W\d]\w*", text)}
+def _named(annotations: Mapping[str, Any], namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """What the names in annotations stand for."""
+    words = {word for text in annotations.values() if isinstance(text, str) for word in re.findall(r"[^\W\d]\w*", text)}
     return {word: namespace[word] for word in words if word in namespace}

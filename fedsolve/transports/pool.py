@@ -49,7 +49,7 @@ class Worker:
 
 
 class Death(NamedTuple):
-    """A worker has died; if it is started again, that has been done."""
+    """What a worker died of, and over what."""
 
     reason: str
     asked: str | None  # the client for whom it was computing
@@ -82,13 +82,16 @@ class Pool:
             self.close()
             raise
 
-    def pump(self, seconds: float) -> list[tuple[Worker, Message | Death]]:
-        """Send and receive what can be, waiting so long for the first; deaths in their place among the messages."""
+    def pump(self, seconds: float) -> list[tuple[Worker, Message | None]]:
+        """Send and receive what can be, waiting so long for the first.
+
+        None stands for a worker's death, after its last message; `renew` it once that message has been taken in.
+        """
         for worker in self.workers:
             wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.channel.sending else 0)
             if not worker.lost and self._selector.get_key(worker.channel.socket).events != wanted:
                 self._selector.modify(worker.channel.socket, wanted, worker)
-        found: list[tuple[Worker, Message | Death]] = []
+        found: list[tuple[Worker, Message | None]] = []
         for key, events in self._selector.select(max(0.0, seconds)):
             worker = key.data
             if events & selectors.EVENT_WRITE:
@@ -98,9 +101,10 @@ class Pool:
                     while (message := worker.channel.receive()) is not None:
                         worker.late, worker.looks = False, 0
                         if not self._is_about_start(worker, message):
+                            worker.asked = None  # here, and not where the answer is used: it may be dropped unread
                             found.append((worker, message))
                 except EOFError:
-                    found.append((worker, self._renew(worker)))
+                    found.append((worker, None))
         return found
 
     def look(self) -> None:
@@ -130,7 +134,10 @@ class Pool:
 
     def _started(self, names: Sequence[str]) -> tuple[Started, Channel]:
         clients = [self._clients[name] for name in names]
-        here, there = socket.socketpair()
+        try:
+            here, there = socket.socketpair()
+        except OSError as error:
+            raise TransportError(f"no connection to a new worker process could be made: {error}") from error
         channel = Channel(here)
         try:
             process: Started
@@ -141,8 +148,10 @@ class Pool:
                 data, contents = handover.pack(self.protocols, clients, self.threads)
                 process = Spawned(there)
                 channel.send(b"", data, contents)
-        except BaseException:
+        except BaseException as error:
             channel.close()
+            if isinstance(error, OSError):
+                raise TransportError(f"a new worker process could not be started: {error}") from error
             raise
         finally:
             there.close()
@@ -165,7 +174,8 @@ class Pool:
     def _await_ready(self) -> None:
         sent, moved, looked = -1, time.monotonic(), time.monotonic()
         while waiting := [worker for worker in self.workers if not worker.ready]:
-            self.pump(LOOK_SECONDS)
+            for worker, _ in self.pump(LOOK_SECONDS):
+                self.renew(worker)
             now, before, sent = time.monotonic(), sent, sum(worker.channel.sent for worker in waiting)
             moved = now if sent != before else moved
             if now - looked >= LOOK_SECONDS:
@@ -180,7 +190,7 @@ class Pool:
                 if not worker.ready and now - moved > START_SECONDS:
                     raise TransportError(f"{where} has not begun within {START_SECONDS:.0f} s")
 
-    def _renew(self, worker: Worker) -> Death:
+    def renew(self, worker: Worker) -> Death:
         """Take note of a worker's death, and start it again with what its clients remember."""
         self._selector.unregister(worker.channel.socket)
         worker.channel.close()
@@ -196,8 +206,12 @@ class Pool:
         hint = " (out of memory is a usual cause: use fewer workers)" if death.reason.endswith("SIGKILL") else ""
         _log.warning("worker process %d with %s %s%s", worker.process.pid, in_words(worker.clients), what, hint)
         if not worker.lost:
-            worker.process, worker.channel = self._started(worker.clients)
-            self._selector.register(worker.channel.socket, selectors.EVENT_READ, worker)
+            try:
+                worker.process, worker.channel = self._started(worker.clients)
+            except TransportError as error:
+                worker.lost = f"{death.reason}, and {error}"
+            else:
+                self._selector.register(worker.channel.socket, selectors.EVENT_READ, worker)
         return death
 
 

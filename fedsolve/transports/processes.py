@@ -134,10 +134,6 @@ class Processes:
             worker.pending.clear()
             worker.looks = 0
         events = self._pool.pump(0.0)  # what came since the last exchange
-        for worker, event in events:
-            if isinstance(event, Death):  # it has been started again, and nobody was asked in between: none is missing
-                self._bury(worker, event)
-        events = [(worker, event) for worker, event in events if not isinstance(event, Death)]
         for name in requests:
             if name in self._given_up:
                 self.absences[name] = self._given_up[name]
@@ -149,14 +145,16 @@ class Processes:
             worker.queue.extend(
                 sorted((name for name in requests if name in worker.pending), key=self._deaths.__getitem__)
             )
+        begun = False
         while True:
-            for worker, event in events:
-                if isinstance(event, Death):
-                    self._bury(worker, event)
+            for worker, message in events:
+                if message is None:
+                    self._bury(worker, self._pool.renew(worker), begun)
                     continue
-                answer = self._answer(worker, event, requests)
+                answer = self._answer(worker, message, requests)
                 if answer is not None:
                     yield answer
+            begun = True
             self._ask(requests)
             now = time.monotonic()
             if now - looked >= LOOK_SECONDS:
@@ -182,7 +180,7 @@ class Processes:
         self, worker: Worker, message: Message, requests: Mapping[str, Request]
     ) -> tuple[str, Reply | Failure] | None:
         """What a worker says, if it belongs to this exchange; else it is late, and leaves no trace."""
-        name, worker.asked = message.head[1:].decode(), None
+        name = message.head[1:].decode()
         self._deaths[name] = 0
         request = requests.get(name)
         if request is None or name not in worker.pending:
@@ -200,7 +198,7 @@ class Processes:
         worker.pending.discard(name)
         return name, answer
 
-    def _bury(self, worker: Worker, death: Death) -> None:
+    def _bury(self, worker: Worker, death: Death, begun: bool) -> None:
         if death.asked is not None:
             self._deaths[death.asked] += 1
             if self._deaths[death.asked] >= DEATHS:
@@ -208,7 +206,8 @@ class Processes:
                     f"its worker process {death.reason} {DEATHS} times in a row while it computed for this client, "
                     "which is not asked again"
                 )
-        if death.was_ready:  # else nobody had been asked, and a new process may still answer in time
+        # Where nobody has been asked yet nobody is missing: the new process may still answer in time.
+        if begun and death.was_ready:
             self.absences.update(dict.fromkeys(worker.pending, f"its worker process {death.reason}"))
             worker.pending.clear()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -15,9 +16,9 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.errors import MemoryLost, QuorumNotReached
+from fedsolve.errors import ClientError, MemoryLost, QuorumNotReached, TransportError
 from fedsolve.messages import Request
-from fedsolve.transports import InProcess, Processes, processes
+from fedsolve.transports import InProcess, Processes, pool, processes
 from fedsolve.wire import REQUEST, Part, Preamble
 from tests.faults.working import STEPS, children, clients, federation, is_there, kill, stop, wait_until, within
 from tests.problems import PROBLEMS
@@ -145,6 +146,49 @@ def test_memory_is_restored_as_of_the_reply_that_counted() -> None:
         assert list(fed.gather(STEPS.leave, name="c0", code=3)) == ["c1", "c3"]
         fed.begin_round(3)
         assert fed.gather(STEPS.count) == dict.fromkeys(transport.names, 3)
+
+
+def test_a_worker_that_dies_just_after_its_reply() -> None:
+    """The reply counts, so what it changed in the memory is there in the next process."""
+    with federation(count=1, workers=1) as (fed, transport), within(60):
+        fed.gather(STEPS.count)
+        answer, channel = transport._workers[0].process.pid, transport._workers[0].channel
+        send = channel.send
+
+        def send_and_kill(*arguments: bytes) -> None:
+            send(*arguments)
+            wait_until(lambda: bool(select.select([channel.socket], [], [], 0)[0]))
+            time.sleep(0.1)
+            os.kill(answer, signal.SIGKILL)
+            time.sleep(0.1)
+
+        channel.send = send_and_kill  # type: ignore[method-assign]
+        assert fed.gather(STEPS.count) == {"c0": 2}
+        assert fed.gather(STEPS.count) == {"c0": 3}
+
+
+def test_answers_that_nobody_takes_in_leave_their_workers_free() -> None:
+    with federation() as (fed, _), within(60):
+        for _ in range(20):
+            with pytest.raises(ClientError, match="on purpose"):
+                fed.gather(STEPS.fail)
+            time.sleep(0.01)  # for both workers to have answered by the next exchange
+            assert len(fed.gather(STEPS.count)) == 4
+
+
+def test_a_worker_that_cannot_be_started_again_leaves_its_clients_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    with federation() as (fed, transport), within(60):
+        kill(transport, 0)
+        monkeypatch.setattr(pool, "Forked", fails)
+        assert list(fed.gather(STEPS.count)) == ["c1", "c3"]
+        assert "could not be started: Resource temporarily unavailable" in transport.absences["c0"]
+        fed.begin_round(2)
+        assert list(fed.gather(STEPS.count)) == ["c1", "c3"]
+    with pytest.raises(TransportError, match="could not be started"):
+        Processes(clients(), workers=2, start="fork").open({})
 
 
 def test_who_dies_is_missing_and_the_quorum_decides() -> None:
@@ -295,10 +339,11 @@ def tormented(seed: int) -> tuple[Torment, int]:
         )
     assert children() <= before
     cohorts = result.ledger.cohorts()
+    missed = re.match(r"round (\d+): ", result.message)  # the quorum
     replay = fs.run(
         algorithm,
         InProcess(parts(), threads=1),
-        rounds=result.rounds,
+        rounds=15 if missed is None else int(missed[1]) - 1,
         tolerance=0.0,
         seed=seed,
         participation=fs.Replay(cohorts=cohorts),

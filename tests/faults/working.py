@@ -54,6 +54,10 @@ class Steps:
         return seconds
 
     @fs.client_step
+    def fail(self, client: fs.Client) -> float:
+        raise ValueError("on purpose")
+
+    @fs.client_step
     def leave(self, client: fs.Client, name: str, code: int) -> str:
         if client.name == name:
             os._exit(code)
