@@ -23,7 +23,7 @@ LOOK_SECONDS = 1.0  # how often workers that are waited for are looked at
 STOPPED_LOOKS = 10  # found stopped so many times in a row, a worker is not waited for where there is no deadline
 START_SECONDS = 300.0  # a worker that has neither taken its data nor begun by then will not
 CLOSE_SECONDS = 2.0  # for workers to leave by themselves
-FALSE_STARTS = 5  # a worker that dies so many times in a row before it is ready is not started again
+MOST_DEATHS = 5  # a worker that dies so many times in a row without an answer in between is not started again
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Worker:
     pending: set[str] = field(default_factory=set)  # whose answer of this exchange has not come
     late: bool = False  # it missed a deadline, and has said nothing since
     looks: int = 0  # how often in a row it was found stopped
-    false_starts: int = 0  # in a row
+    deaths: int = 0  # in a row, without an answer in between
     lost: str = ""  # why it is not started again
 
     def is_stopped(self) -> bool:
@@ -101,7 +101,8 @@ class Pool:
                     while (message := worker.channel.receive()) is not None:
                         worker.late, worker.looks = False, 0
                         if not self._is_about_start(worker, message):
-                            worker.asked = None  # here, and not where the answer is used: it may be dropped unread
+                            # Here, and not where the answer is used: it may be dropped unread.
+                            worker.asked, worker.deaths = None, 0
                             found.append((worker, message))
                 except EOFError:
                     found.append((worker, None))
@@ -167,8 +168,7 @@ class Pool:
                 f"a worker process could not take over its clients: {message.body.decode()}. A fresh process must be "
                 'able to import what they and the algorithm are made of; or use Processes(clients, start="fork")'
             )
-        if kind == READY:
-            worker.ready, worker.false_starts = True, 0
+        worker.ready = True
         return kind == READY
 
     def _await_ready(self) -> None:
@@ -198,10 +198,12 @@ class Pool:
             worker.process.kill()
             worker.process.join(CLOSE_SECONDS)
         death = Death(ending(worker.process.exit_code()), worker.asked, worker.ready)
-        worker.false_starts += not worker.ready
+        worker.deaths += 1
         worker.asked, worker.ready, worker.late, worker.looks = None, False, False, 0
-        if worker.false_starts >= FALSE_STARTS:
-            worker.lost = f"{death.reason} {FALSE_STARTS} times in a row while it started, and is not started again"
+        if worker.deaths >= MOST_DEATHS:
+            worker.lost = (
+                f"{death.reason}, the {MOST_DEATHS}th in a row to end without an answer; none is started again"
+            )
         what = worker.lost or f"{death.reason}; a new one is started"
         hint = " (out of memory is a usual cause: use fewer workers)" if death.reason.endswith("SIGKILL") else ""
         _log.warning("worker process %d with %s %s%s", worker.process.pid, in_words(worker.clients), what, hint)

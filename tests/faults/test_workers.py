@@ -215,6 +215,45 @@ def test_a_client_that_always_kills_its_worker_is_not_asked_for_ever() -> None:
         assert len(set(workers)) == 3
 
 
+def test_a_worker_whose_clients_all_kill_it_is_not_started_for_ever() -> None:
+    with federation(count=12) as (fed, transport), within(60):
+        workers = []
+        for round_ in range(1, 10):
+            fed.begin_round(round_)
+            assert list(fed.gather(STEPS.leave_in, worker=transport.names[::2])) == list(transport.names[1::2])
+            workers.append(transport.pids)
+        assert "5th in a row" in transport.absences["c0"]
+        assert len(set(workers)) == 5
+        assert len(transport.pids) == 1
+
+
+def test_a_worker_killed_while_it_starts_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    class Doomed(pool.Forked):
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)  # type: ignore[arg-type]
+            started.append(self.pid)
+            if len(started) < 4:
+                os.kill(self.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(pool, "Forked", Doomed)
+    with federation() as (fed, _), within(60):
+        assert len(fed.gather(STEPS.count)) == 4
+        assert len(started) == 5
+
+
+def test_workers_that_die_whenever_they_start_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Doomed(pool.Forked):
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)  # type: ignore[arg-type]
+            os.kill(self.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(pool, "Forked", Doomed)
+    with within(60), pytest.raises(TransportError, match=r"should hold c\d.*was killed by SIGKILL, the 5th in a row"):
+        Processes(clients(), workers=2, start="fork").open({})
+
+
 def test_a_worker_killed_while_a_run_is_set_up_is_named() -> None:
     expected = pytest.raises(QuorumNotReached, match=r"and c0, c2 \(its worker process ended with exit code 3\)")
     with federation() as (fed, _), within(60), fed.setting_up(), expected:

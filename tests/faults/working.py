@@ -63,6 +63,12 @@ class Steps:
             os._exit(code)
         return client.name
 
+    @fs.client_step
+    def leave_in(self, client: fs.Client, worker: tuple[str, ...]) -> str:
+        if client.name in worker:
+            os._exit(3)
+        return client.name
+
 
 STEPS = Steps()
 
