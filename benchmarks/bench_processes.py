@@ -1,7 +1,7 @@
 """What worker processes cost: starting them, handing data over, and copies of what clients remember.
 
 (a) Seconds to open and close a pool of 2 workers, forked and spawned, with small clients and with --gigabytes of rows;
-    memory of the workers that is not shared with this process.
+    processor time of the workers; memory of the workers that is not shared with this process.
 (b) Microseconds per client and exchange with 2 workers and 100 clients: one that sends a vector, and one that also
     remembers a matrix of --features² numbers, which travels along with the reply.
 
@@ -11,6 +11,7 @@ One thread, minimum of 5 repetitions for (b): scripts/bench processes [-- --giga
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,8 +55,12 @@ def opened(clients: list[fs.Client], start: str) -> str:
     up = time.perf_counter()
     own = sum(map(private_megabytes, road.pids))
     closing = time.perf_counter()
+    before = os.times()
     road.close()
-    return f"open {up - began:6.2f} s, close {time.perf_counter() - closing:5.2f} s, {own:6.0f} MB of their own"
+    after = os.times()
+    busy = after.children_user + after.children_system - before.children_user - before.children_system
+    down = time.perf_counter() - closing
+    return f"open {up - began:6.2f} s, close {down:5.2f} s, busy {busy:5.2f} s, {own:6.0f} MB of their own"
 
 
 def per_client(step: str, features: int) -> float:
