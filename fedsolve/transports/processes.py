@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 
@@ -98,7 +99,7 @@ class Processes:
         self.close()
         self._types = Served(protocols).types
         self._kept = {name: KeptMemory() for name in self.names}
-        self._deaths, self._given_up, self.absences = dict.fromkeys(self.names, 0), {}, {}
+        self._deaths, self._given_up, self.absences = {}, {}, {}
         clients = list(self.clients.values())
         held = [clients[index :: self.count] for index in range(self.count)]
         self._pool = Pool(held, protocols, self._kept, self.threads, self.start)
@@ -132,6 +133,7 @@ class Processes:
         self.absences = {}
         for worker in self._workers:
             worker.pending.clear()
+            worker.queue.clear()
             worker.looks = 0
         events = self._pool.pump(0.0)  # what came since the last exchange
         for name in requests:
@@ -139,12 +141,10 @@ class Processes:
                 self.absences[name] = self._given_up[name]
             else:
                 self._home[name].pending.add(name)
-        for worker in self._workers:
-            worker.queue.clear()
-            # Who has brought down its worker is asked last, so that those beside it are heard.
-            worker.queue.extend(
-                sorted((name for name in requests if name in worker.pending), key=self._deaths.__getitem__)
-            )
+                self._home[name].queue.append(name)
+        if self._deaths:  # who has brought down its worker is asked last, so that those beside it are heard
+            for worker in self._workers:
+                worker.queue = deque(sorted(worker.queue, key=lambda name: self._deaths.get(name, 0)))
         begun = False
         while True:
             for worker, message in events:
@@ -181,7 +181,7 @@ class Processes:
     ) -> tuple[str, Reply | Failure] | None:
         """What a worker says, if it belongs to this exchange; else it is late, and leaves no trace."""
         name = message.head[1:].decode()
-        self._deaths[name] = 0
+        self._deaths.pop(name, None)
         request = requests.get(name)
         if request is None or name not in worker.pending:
             return None
@@ -200,7 +200,7 @@ class Processes:
 
     def _bury(self, worker: Worker, death: Death, begun: bool) -> None:
         if death.asked is not None:
-            self._deaths[death.asked] += 1
+            self._deaths[death.asked] = self._deaths.get(death.asked, 0) + 1
             if self._deaths[death.asked] >= DEATHS:
                 self._given_up[death.asked] = (
                     f"its worker process {death.reason} {DEATHS} times in a row while it computed for this client, "

@@ -25,7 +25,7 @@ from tests.problems import PROBLEMS
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="stopped processes are told by /proc")
 
-LARGE = 2**21  # numbers: 16 MB, more than a connection holds
+LARGE = 2**18  # numbers: 2 MB, more than a connection holds
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def test_restoring_does_not_wait_for_a_worker_that_is_stopped() -> None:
 
 @pytest.mark.parametrize("size", [1, LARGE])
 def test_a_stopped_worker_is_missing_at_the_deadline_and_back_when_it_goes_on(size: int) -> None:
-    with federation(deadline=2.0) as (fed, transport), within(60):
+    with federation(deadline=4.0) as (fed, transport), within(60):
         stop(transport.pids[0])
         assert list(fed.gather(STEPS.take, array=np.arange(size))) == ["c1", "c3"]
         assert "is stopped" in transport.absences["c0"]
@@ -85,13 +85,14 @@ def test_a_stopped_worker_is_missing_at_the_deadline_and_back_when_it_goes_on(si
 
 
 def test_a_stopped_worker_costs_one_deadline_and_not_one_each_exchange() -> None:
-    with federation(deadline=3.0) as (fed, transport), within(60):
+    deadline = 3.0
+    with federation(deadline=deadline) as (fed, transport), within(60):
         stop(transport.pids[0])
         began = time.monotonic()
-        for round_ in range(1, 6):
+        for round_ in range(1, 10):
             fed.begin_round(round_)
             assert list(fed.gather(STEPS.count)) == ["c1", "c3"]
-        assert time.monotonic() - began < 2 * 3.0
+        assert time.monotonic() - began < 4 * deadline
 
 
 @pytest.mark.parametrize("size", [1, LARGE])
@@ -152,15 +153,13 @@ def test_a_worker_that_dies_just_after_its_reply() -> None:
     """The reply counts, so what it changed in the memory is there in the next process."""
     with federation(count=1, workers=1) as (fed, transport), within(60):
         fed.gather(STEPS.count)
-        answer, channel = transport._workers[0].process.pid, transport._workers[0].channel
+        channel = transport._workers[0].channel
         send = channel.send
 
         def send_and_kill(*arguments: bytes) -> None:
             send(*arguments)
             wait_until(lambda: bool(select.select([channel.socket], [], [], 0)[0]))
-            time.sleep(0.1)
-            os.kill(answer, signal.SIGKILL)
-            time.sleep(0.1)
+            kill(transport, 0)
 
         channel.send = send_and_kill  # type: ignore[method-assign]
         assert fed.gather(STEPS.count) == {"c0": 2}

@@ -115,8 +115,10 @@ def stop(pid: int) -> None:
 def kill(transport: Processes, index: int) -> None:
     """Kill a worker, and wait until the server can see it."""
     worker = transport._workers[index]
+    hang_up = select.poll()
+    hang_up.register(worker.channel.socket, 0)
     os.kill(worker.process.pid, signal.SIGKILL)
-    wait_until(lambda: bool(select.select([worker.channel.socket], [], [], 0)[0]))
+    wait_until(lambda: bool(hang_up.poll(0)))
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
