@@ -24,7 +24,7 @@ from fedsolve.messages import Failure, Purpose, Reply, Request
 from fedsolve.participation import Participation
 from fedsolve.protocol import fingerprint
 from fedsolve.runtime import ClientInfo
-from fedsolve.transports.base import Transport
+from fedsolve.transports.base import Transport, absences
 from fedsolve.typing import Array
 from fedsolve.wire import REQUEST, Part, Preamble
 
@@ -409,7 +409,7 @@ class Federation:
 
     def _check_answered(self, answered: list[str], requests: Mapping[str, Request], setup: bool) -> None:
         if setup and len(answered) < len(requests):
-            silent = ", ".join(name for name in requests if name not in set(answered))
+            silent = self._missing(answered, requests)
             raise QuorumNotReached(
                 f"everyone must take part in setting up a run, and {silent} did not answer; start again "
                 "when all are there, or leave these clients out"
@@ -417,7 +417,7 @@ class Federation:
         if answered and not self.participation.quorum:
             return
         if self.participation.quorum == 1.0 and len(answered) < len(requests):
-            silent = ", ".join(name for name in requests if name not in set(answered))
+            silent = self._missing(answered, requests)
             raise QuorumNotReached(
                 f"round {self.round}: everyone must answer, and {silent} did not; start again when all are there, or "
                 "leave these clients out"
@@ -425,10 +425,21 @@ class Federation:
         total = sum(self.weights.values())
         share = sum(self.weights[name] for name in answered) / total if total else 1.0
         if not answered or share < self.participation.quorum:
+            missing = f". Missing: {self._missing(answered, requests)}" if absences(self.transport) else ""
             raise QuorumNotReached(
                 f"round {self.round}: {len(answered)} of {len(requests)} clients answered, with {share:.0%} of the "
                 f"total weight; the quorum is {self.participation.quorum:.0%}. Wait for more clients, or lower it"
+                f"{missing}"
             )
+
+    def _missing(self, answered: list[str], requests: Mapping[str, Request]) -> str:
+        """Those who did not answer, with the reason where the transport knows it."""
+        there, by_reason = set(answered), dict[str, list[str]]()
+        known = absences(self.transport)
+        for name in requests:
+            if name not in there:
+                by_reason.setdefault(known.get(name, ""), []).append(name)
+        return "; ".join(", ".join(names) + (f" ({reason})" if reason else "") for reason, names in by_reason.items())
 
     def _record(
         self,

@@ -12,7 +12,10 @@ Versions = dict[int, dict[str, Value]]
 
 
 class Transport(Protocol):
-    """Knows clients and wire, not algorithms."""
+    """Knows clients and wire, not algorithms.
+
+    One that knows why clients are missing from the last exchange says so in a dict `absences`, by their names.
+    """
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -38,3 +41,9 @@ class Transport(Protocol):
     def close(self) -> None:
         """Release what was started. Safe to call twice."""
         ...
+
+
+def absences(transport: Transport) -> Mapping[str, str]:
+    """Why clients are missing from the last exchange, as far as the transport knows."""
+    found: Mapping[str, str] = getattr(transport, "absences", {})
+    return found

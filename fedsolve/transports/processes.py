@@ -1,202 +1,239 @@
 """A pool of worker processes, each holding many clients. Requests and replies cross as encoded bytes.
 
-The clients themselves are handed to the workers when they start, by fork where the system has it (nothing is copied)
-and otherwise by multiprocessing's own means: that is this machine talking to itself, not the network. From then on
-only wire messages pass.
+A worker that is stopped, slow or dead does not hold up the server: its end of a connection never waits (`channel`), a
+client that has not answered by the deadline is missing, and a worker that died is started again (`pool`) with what its
+clients remember (`kept`).
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from threadpoolctl import threadpool_limits
-
-from fedsolve import wire
 from fedsolve.client import Client
-from fedsolve.errors import ConfigError, TransportError, WireError
+from fedsolve.errors import ConfigError, WireError
 from fedsolve.messages import Failure, Reply, Request, decode_answer
-from fedsolve.runtime import Runtime, Served
+from fedsolve.runtime import Served
 from fedsolve.transports.base import Versions
+from fedsolve.transports.channel import Message
 from fedsolve.transports.in_process import checked_names
-from fedsolve.wire import FILE, Part, Preamble
+from fedsolve.transports.kept import KeptMemory
+from fedsolve.transports.launch import start_methods
+from fedsolve.transports.pool import LOOK_SECONDS, STOPPED_LOOKS, Death, Pool, Worker
+from fedsolve.transports.worker import ASK, RESTORE
+from fedsolve.wire import FAILURE
 
-_ASK, _MEMORIES, _RESTORE = b"a", b"m", b"r"
-
-
-@dataclass
-class _Worker:
-    process: Any
-    pipe: Connection
-    clients: tuple[str, ...]
-    owes: bool = False  # an answer
+DEATHS = 3  # a client in whose steps its worker dies so many times in a row is not asked again
 
 
 class Processes:
-    """`workers` processes with `threads` BLAS threads each; clients are dealt to them in turn."""
+    """A pool of worker processes on this machine; clients are dealt to them in turn.
+
+    A client whose worker dies is missing from the exchange. The worker is started again with the memories of its
+    clients, so they can be asked in the next exchange. If it dies three times in a row while it computes for the same
+    client, that client is not asked again. A stopped worker is waited for until the deadline, and not at all in later
+    exchanges while it stays stopped. Without a deadline it is waited for until it has been stopped for ten seconds (on
+    Linux; elsewhere a stopped worker looks like a slow one). Opening, closing, saving and restoring memories end in
+    bounded time whatever the workers do.
+
+    Parameters
+    ----------
+    clients : sequence of Client
+    workers : int, optional
+        How many processes; one per core by default.
+    threads : int, default 1
+        BLAS threads of each worker.
+    start : {"spawn", "fork"}, optional
+        "spawn" starts fresh interpreters and copies the clients to them. "fork" copies this process as it stands:
+        quick, and the data is shared, but it can hang if this process has other threads or has used a GPU. By default
+        workers are forked if this process has no other thread (as Linux tells) and spawned otherwise.
+
+    Attributes
+    ----------
+    absences : dict
+        The clients missing from the last exchange, with the reason.
+    pids : tuple of int
+        The worker processes.
+    """
 
     def __init__(
         self,
         clients: Sequence[Client],
         workers: int | None = None,
         threads: int = 1,
-        start: Literal["fork", "spawn", "forkserver"] | None = None,
+        start: Literal["spawn", "fork"] | None = None,
     ) -> None:
         self.clients = {client.name: client for client in checked_names(clients)}
-        self.count = min(workers or os.cpu_count() or 1, len(self.clients))
+        self.count = min((os.cpu_count() or 1) if workers is None else workers, len(self.clients))
         if self.count < 1 or threads < 1:
             raise ConfigError(f"at least one worker and one thread are needed, got {workers} and {threads}")
+        if start is not None and start not in start_methods():
+            raise ConfigError(f"start is {' or '.join(map(repr, start_methods()))} on this system, got {start!r}")
         self.threads = threads
-        known = multiprocessing.get_all_start_methods()
-        self.start = start or ("fork" if "fork" in known else "spawn")
-        self._workers: list[_Worker] = []
-        self._home: dict[str, _Worker] = {}
+        self.start = start
+        self.absences: dict[str, str] = {}
+        self._pool: Pool | None = None
+        self._home: dict[str, Worker] = {}
+        self._kept: dict[str, KeptMemory] = {}
+        self._deaths: dict[str, int] = {}  # in a row, by the client in whose steps they happened
+        self._given_up: dict[str, str] = {}  # clients that are not asked again, and why
         self._types: frozenset[type[Any]] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.clients)
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(worker.process.pid for worker in self._workers if worker.process.exit_code() is None)
+
+    @property
+    def _workers(self) -> list[Worker]:
+        return [] if self._pool is None else self._pool.workers
+
     def open(self, protocols: Mapping[str, Any]) -> None:
+        """Start the workers, and wait until they hold their clients."""
         self.close()
         self._types = Served(protocols).types
-        context: Any = multiprocessing.get_context(self.start)
-        names = self.names
-        for index in range(self.count):
-            held = names[index :: self.count]
-            here, there = context.Pipe()
-            # A forked worker inherits our ends of all pipes; it must close them to see when we are gone.
-            ours = [worker.pipe for worker in self._workers] + [here] if self.start == "fork" else []
-            arguments = (there, ours, [self.clients[name] for name in held], dict(protocols), self.threads)
-            process = context.Process(target=_serve, args=arguments, daemon=True, name=f"fedsolve-{index}")
-            process.start()
-            there.close()
-            worker = _Worker(process, here, held)
-            self._workers.append(worker)
-            self._home.update(dict.fromkeys(held, worker))
-
-    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterator[tuple[str, Reply | Failure]]:
-        queues: dict[int, list[str]] = {index: [] for index in range(len(self._workers))}
-        for name in requests:
-            queues[self._workers.index(self._home[name])].append(name)
-        until = None if deadline is None else time.monotonic() + deadline
-        missing = set(requests)
-        while missing:
-            # One request at a time per worker: two large messages that neither side reads would block both for ever.
-            for index, worker in enumerate(self._workers):
-                if not worker.owes and queues[index]:
-                    name = queues[index].pop(0)
-                    self._send(worker, _ASK, name, requests[name].encode())
-                    worker.owes = True
-            busy = {worker.pipe: worker for worker in self._workers if worker.owes}
-            left = None if until is None else max(0.0, until - time.monotonic())
-            ready = wait(list(busy), timeout=left)
-            if not ready:
-                break  # the deadline: who has not answered is missing
-            for pipe in ready:
-                name, data = self._receive(busy[pipe])  # type: ignore[index]
-                try:
-                    answer = decode_answer(data, self._types)
-                except WireError as error:
-                    raise type(error)(f"client {name!r}: {error}") from error
-                request = requests.get(name)
-                if request is not None and _answers(answer, request):  # else late, from an earlier exchange
-                    missing.discard(name)
-                    yield name, answer
-
-    def memories(self) -> dict[str, Versions] | None:
-        found: dict[str, Versions] = {}
-        for name in self.names:
-            worker = self._home[name]
-            self._quieten(worker)
-            self._send(worker, _MEMORIES, name, b"")
-            _, data = self._receive(worker)
-            _, values, _ = wire.decode(data, self._types)
-            found[name] = values[0]
-        return found
-
-    def restore(self, memories: Mapping[str, Versions], attempt: int) -> None:
-        for name in self.names:
-            worker = self._home[name]
-            self._quieten(worker)
-            self._send(worker, _RESTORE, name, wire.encode(Preamble(FILE, attempt), [Part(memories[name])]))
+        self._kept = {name: KeptMemory() for name in self.names}
+        self._deaths, self._given_up, self.absences = {}, {}, {}
+        clients = list(self.clients.values())
+        held = [clients[index :: self.count] for index in range(self.count)]
+        self._pool = Pool(held, protocols, self._kept, self.threads, self.start)
+        self._home = {name: worker for worker in self._workers for name in worker.clients}
 
     def close(self) -> None:
+        """End all workers, within seconds whatever they do."""
+        pool, self._pool, self._home = self._pool, None, {}
+        if pool is not None:
+            pool.close()
+
+    # ── memory ──
+
+    def memories(self) -> dict[str, Versions] | None:
+        """The server's copies, which came with the replies: no worker is asked."""
+        return {name: kept.snapshot() for name, kept in self._kept.items()}
+
+    def restore(self, memories: Mapping[str, Versions], attempt: int) -> None:
+        """Give workers the memories of a checkpoint; nobody waits until they have read them."""
+        for name, kept in self._kept.items():
+            kept.attempt, kept.versions = attempt, dict(memories[name])
+            self._home[name].channel.send(RESTORE + name.encode(), kept.encode())
+
+    # ── an exchange ──
+
+    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterator[tuple[str, Reply | Failure]]:
+        """Each client's answer as it comes; those missing at the end are in `absences`, with the reason."""
+        assert self._pool is not None, "open() comes first"
+        until = None if deadline is None else time.monotonic() + deadline
+        looked = time.monotonic()
+        self.absences = {}
         for worker in self._workers:
-            worker.pipe.close()  # the worker reads the end of its pipe and leaves
+            worker.pending.clear()
+            worker.queue.clear()
+            worker.looks = 0
+        events = self._pool.pump(0.0)  # what came since the last exchange
+        for name in requests:
+            if name in self._given_up:
+                self.absences[name] = self._given_up[name]
+            else:
+                self._home[name].pending.add(name)
+                self._home[name].queue.append(name)
+        if self._deaths:  # who has brought down its worker is asked last, so that those beside it are heard
+            for worker in self._workers:
+                worker.queue = deque(sorted(worker.queue, key=lambda name: self._deaths.get(name, 0)))
+        begun = False
+        while True:
+            for worker, message in events:
+                if message is None:
+                    self._bury(worker, self._pool.renew(worker), begun)
+                    continue
+                answer = self._answer(worker, message, requests)
+                if answer is not None:
+                    yield answer
+            begun = True
+            self._ask(requests)
+            now = time.monotonic()
+            if now - looked >= LOOK_SECONDS:
+                looked = now
+                self._pool.look()
+            if not any(self._is_awaited(worker, deadline) for worker in self._workers):
+                break
+            if until is not None and now >= until:
+                break
+            events = self._pool.pump(LOOK_SECONDS if until is None else min(LOOK_SECONDS, until - now))
+        self._note_missing(deadline)
+
+    def _ask(self, requests: Mapping[str, Request]) -> None:
+        # One request at a time per worker: a second one would lie in this process's memory until it is taken.
         for worker in self._workers:
-            worker.process.join(timeout=5)
-            if worker.process.is_alive():
-                worker.process.terminate()
-                worker.process.join()
-        self._workers, self._home = [], {}
+            while worker.ready and worker.asked is None and worker.queue:
+                name = worker.queue.popleft()
+                if name in worker.pending:
+                    worker.asked = name
+                    worker.channel.send(ASK + name.encode(), requests[name].encode())
 
-    def _quieten(self, worker: _Worker) -> None:
-        """Take in an answer that is still on its way."""
-        while worker.owes:
-            self._receive(worker)
-
-    def _send(self, worker: _Worker, verb: bytes, name: str, data: bytes) -> None:
+    def _answer(
+        self, worker: Worker, message: Message, requests: Mapping[str, Request]
+    ) -> tuple[str, Reply | Failure] | None:
+        """What a worker says, if it belongs to this exchange; else it is late, and leaves no trace."""
+        name = message.head[1:].decode()
+        self._deaths.pop(name, None)
+        request = requests.get(name)
+        if request is None or name not in worker.pending:
+            return None
+        answer: Reply | Failure
         try:
-            worker.pipe.send_bytes(verb + name.encode())
-            worker.pipe.send_bytes(data)
-        except OSError as error:
-            raise self._died(worker) from error
+            answer = decode_answer(cast(bytes, message.body), self._types)  # a bytearray reads like bytes
+        except WireError as error:
+            head = request.preamble._replace(kind=FAILURE)
+            answer = Failure(head, type(error).__name__, "decode", str(error), error)
+        if not _answers(answer, request):
+            return None
+        if isinstance(answer, Reply):
+            self._kept[name].commit(request, message.attachment, self._types)
+        worker.pending.discard(name)
+        return name, answer
 
-    def _receive(self, worker: _Worker) -> tuple[str, bytes]:
-        try:
-            name, data = worker.pipe.recv_bytes().decode(), worker.pipe.recv_bytes()
-            worker.owes = False
-            return name, data
-        except (EOFError, OSError) as error:
-            raise self._died(worker) from error
+    def _bury(self, worker: Worker, death: Death, begun: bool) -> None:
+        if death.asked is not None:
+            self._deaths[death.asked] = self._deaths.get(death.asked, 0) + 1
+            if self._deaths[death.asked] >= DEATHS:
+                self._given_up[death.asked] = (
+                    f"its worker process {death.reason} {DEATHS} times in a row while it computed for this client, "
+                    "which is not asked again"
+                )
+        # Where nobody has been asked yet nobody is missing: the new process may still answer in time.
+        if begun and death.was_ready:
+            self.absences.update(dict.fromkeys(worker.pending, f"its worker process {death.reason}"))
+            worker.pending.clear()
 
-    def _died(self, worker: _Worker) -> TransportError:
-        worker.process.join(timeout=1)
-        held = ", ".join(worker.clients[:5]) + (" …" if len(worker.clients) > 5 else "")
-        return TransportError(
-            f"a worker process ended with exit code {worker.process.exitcode}; it held the clients {held}. "
-            "Out of memory is the usual cause: use fewer workers"
-        )
+    def _is_awaited(self, worker: Worker, deadline: float | None) -> bool:
+        if not worker.pending or worker.lost:
+            return False
+        # One that was still stopped when a deadline passed is not waited for again until it moves.
+        if worker.late and worker.is_stopped():
+            return False
+        return deadline is not None or worker.looks < STOPPED_LOOKS
+
+    def _note_missing(self, deadline: float | None) -> None:
+        for worker in self._workers:
+            if not worker.pending:
+                continue
+            worker.late = True
+            if worker.lost:
+                reason = f"its worker process {worker.lost}"
+            else:
+                reason = "no answer" + ("" if deadline is None else f" within {deadline:g} s")
+                if worker.is_stopped():
+                    reason += f", its worker process {worker.process.pid} is stopped"
+            self.absences.update(dict.fromkeys(worker.pending, reason))
+            worker.pending.clear()
 
 
 def _answers(answer: Reply | Failure, request: Request) -> bool:
     head = request.preamble
     return answer.preamble.number == head.number and answer.preamble.attempt == head.attempt
-
-
-def _serve(
-    pipe: Connection, ours: Sequence[Connection], clients: Sequence[Client], protocols: Mapping[str, Any], threads: int
-) -> None:
-    """A worker's life: answer until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes our pipe
-    for other in ours:
-        other.close()
-    served = Served(protocols)
-    runtimes = {client.name: Runtime(client, served) for client in clients}
-    with threadpool_limits(threads):
-        while True:
-            try:
-                head, data = pipe.recv_bytes(), pipe.recv_bytes()
-            except (EOFError, OSError):
-                return
-            verb, name = head[:1], head[1:].decode()
-            runtime = runtimes[name]
-            if verb == _RESTORE:
-                preamble, values, _ = wire.decode(data, runtime.types)
-                runtime.restore(preamble.attempt, values[0])
-                continue
-            answer = (
-                runtime.answer_bytes(data) if verb == _ASK else wire.encode(Preamble(FILE), [Part(runtime.snapshot())])
-            )
-            try:
-                pipe.send_bytes(name.encode())
-                pipe.send_bytes(answer)
-            except OSError:
-                return  # the server has gone without waiting for this answer

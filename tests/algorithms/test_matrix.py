@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ SMALL = [
 @pytest.mark.parametrize("name", ["Newton", "FedNewtonCG", "FedNL", "GIANT"])
 def test_exact_across_processes(name: str, problem: Problem) -> None:
     make, rounds = EXACT[name]
-    road = Processes(problem.clients(), workers=2, threads=1)
+    road = Processes(problem.clients(), workers=2, threads=1, start="fork")  # quick; faults/ tests how they start
     there = fs.run(make(problem), road, rounds=rounds, tolerance=1e-12)
     assert problem.distance(there.model.w) <= 1e-8
     here = fs.run(make(problem), InProcess(problem.clients(), threads=1), rounds=rounds, tolerance=1e-12)
@@ -82,7 +83,7 @@ def test_transports_agree_where_sums_go_over_to_blas(name: str, p: int) -> None:
     algorithm = getattr(fs, name)(fs.Logistic(l2=0.1))
     roads = [
         kind([fs.Client(f"c{j}", X[part], y[part]) for j, part in enumerate(parts)], threads=1)
-        for kind in (InProcess, Processes)
+        for kind in (InProcess, partial(Processes, start="fork"))
     ]
     here, there = (fs.run(algorithm, road, rounds=5) for road in roads)
     assert np.array_equal(here.model.w, there.model.w)
@@ -93,7 +94,7 @@ def test_transports_agree_where_sums_go_over_to_blas(name: str, p: int) -> None:
 def test_transports_change_nothing(name: str, problem: Problem) -> None:
     make, _ = ALL[name]
     here = fs.run(make(problem), InProcess(problem.clients(), threads=1), rounds=6, seed=3)
-    there = fs.run(make(problem), Processes(problem.clients(), workers=2, threads=1), rounds=6, seed=3)
+    there = fs.run(make(problem), Processes(problem.clients(), workers=2, threads=1, start="fork"), rounds=6, seed=3)
     assert np.array_equal(here.model.w, there.model.w)
     assert here.ledger == there.ledger
     assert [row.value for row in here.history] == [row.value for row in there.history]

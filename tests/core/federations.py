@@ -88,7 +88,7 @@ STEPS = Steps()
 MEASURE = Measure(STEPS.loss)
 TRANSPORTS: dict[str, Callable[[list[Client]], Any]] = {
     "in process": InProcess,
-    "processes": lambda clients: Processes(clients, workers=2),
+    "processes": lambda clients: Processes(clients, workers=2, start="fork"),
 }
 
 
