@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 
 from fedsolve.data.dataset import Array, Dataset, is_missing
 from fedsolve.errors import DataError, InputError
+from fedsolve.names import checked_names
 
 FilePath = str | os.PathLike[str]
 
@@ -109,8 +110,9 @@ def read_columns(
         raise DataError(
             f"{path}: a header and no rows below it; expected at least one. Pass header=False if it is data."
         )
-    if len(names) != len(rows[0]) or len(set(names)) != len(names):
-        raise DataError(f"{path}: {len(rows[0])} columns, named {list(names)}; expected one different name for each.")
+    if len(names) != len(rows[0]):
+        raise DataError(f"{path}: {len(rows[0])} columns and {len(names)} names; expected one for each.")
+    names = checked_names(names, str(path))
 
     missing = {"", na} if isinstance(na, str) else {"", *na}
     return {name: _column(cells, missing) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}

@@ -166,7 +166,7 @@ class RunFolder:
 def _is_row(line: str) -> bool:
     try:
         return isinstance(json.loads(line).get("round"), int)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return False
 
 
