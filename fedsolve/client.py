@@ -440,7 +440,7 @@ def _checked_targets(name: str, y: Array, X: Array) -> Array:
     y = to_numpy(y)
     if y.dtype.kind not in "fiub":
         raise DataError(
-            f"client {name!r}: y has dtype {y.dtype}, expected numbers; for text labels declare "
+            f"client {name!r}: y has dtype {y.dtype}, expected numbers; to encode text labels, declare "
             'what they may be, the same at every client: Client(…, classes=("no", "yes"))'
         )
     y = np.ascontiguousarray(y, dtype=np.float64)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 
 @dataclass
@@ -27,6 +28,15 @@ class Interrupts:
             raise KeyboardInterrupt
         self.pending = True
 
+    def call(self, function: Callable[[Any], None], argument: Any) -> None:
+        """Call what the user gave; an interruption raised in there waits as well."""
+        try:
+            function(argument)
+        except KeyboardInterrupt:
+            if not self.unsaved:
+                raise
+            self.pending = True
+
     def saved(self) -> None:
         """All finished rounds are on disk: what was pending happens now."""
         self.unsaved = False
@@ -37,7 +47,10 @@ class Interrupts:
 @contextmanager
 def deferred(wanted: bool) -> Iterator[Interrupts]:
     """Within this block Ctrl-C waits while there is something unsaved. Only where it would raise KeyboardInterrupt
-    otherwise: another handler, and other threads than the main one, are left alone."""
+    otherwise: another handler, and other threads than the main one, are left alone.
+
+    wanted  False: nothing is ever unsaved, and Ctrl-C is what it always is
+    """
     interrupts = Interrupts()
     main = threading.current_thread() is threading.main_thread()
     if not wanted or not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

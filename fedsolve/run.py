@@ -223,7 +223,6 @@ class _Loop:
             self.verdict = self.verdict or ended
             if self.verdict is not None:
                 return state
-            self.interrupts.unsaved = self.checkpoint is not None
             if self.checkpoint is not None and (row.round % self.checkpoint_every == 0 or self.interrupts.pending):
                 self._save(state, row, measured)
                 self.interrupts.saved()
@@ -244,6 +243,7 @@ class _Loop:
                 if self.verdict is not None:
                     return state
             self._note_server(row.round + 1)
+            self.interrupts.unsaved = self.checkpoint is not None
             row, measured = self._row(row.round + 1, following, state), False
             state = following
             if done:
@@ -365,7 +365,7 @@ class _Loop:
     def _publish(self, row: Row) -> None:
         self.history.append(row)
         if self.on_round is not None:
-            self.on_round(row)
+            self.interrupts.call(self.on_round, row)
 
     # ── saving ──
 
