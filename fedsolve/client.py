@@ -17,7 +17,7 @@ from fedsolve.errors import DataError, WrongType
 from fedsolve.linalg import like, namespace, to_numpy
 from fedsolve.links import UNLIMITED, Link
 from fedsolve.messages import Counts
-from fedsolve.names import Classes, checked_classes, checked_names, encode_labels, order_of, split_frame, take_columns
+from fedsolve.names import Classes, checked_classes, encode_labels, named_matrix, order_of, split_frame, take_columns
 from fedsolve.protocol import client_step
 from fedsolve.typing import Array, Value
 
@@ -116,15 +116,13 @@ class Client:
             raise DataError(f"a client's name is a string, got {name!r}")
         self.name = name
         whose = f"client {name!r}"
-        X, known = split_frame(X, whose)  # a data frame brings its names
-        feature_names = known if feature_names is None else feature_names
+        X, self.feature_names = named_matrix(X, feature_names, whose)  # a data frame brings its names
         y, self.classes = _labels(whose, y, classes)
         sample_weight, offset = (_from_series(each) for each in (sample_weight, offset))
         self.X, self.raw = _checked_inputs(name, X)
         self.y = _checked_targets(name, y, self.X)
         self.sample_weight = _checked_weights(name, sample_weight, self.y)
         self.offset = _checked_offset(name, offset, self.y)
-        self.feature_names = None if feature_names is None else checked_names(feature_names, whose)
         if self.feature_names is not None and len(self.feature_names) != self.X.shape[1]:
             raise DataError(f"client {name!r}: {len(self.feature_names)} feature names for {self.X.shape[1]} columns")
         if link is not None and not isinstance(link, Link):

@@ -64,6 +64,7 @@ class Data(Table):
     rows      so many of them, drawn by `seed`, in their own order
     split_by  a column: each of its values is a client
     positive  the class (its name, or its number) that is 1 where all others are 0
+    classes   csv, npz: all labels there are, in the order in which they are numbered; sorted by default
 
     The rest says how to read the file; see `fedsolve.data.load`.
     """
@@ -74,6 +75,7 @@ class Data(Table):
     seed: int = Field(default=0, ge=0)
     split_by: str | int | None = None
     positive: str | int | float | None = None
+    classes: list[str | int | float] | None = None
 
     format: Literal["csv", "libsvm", "npz", "idx"] | None = None
     target: str | int | None = None

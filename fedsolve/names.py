@@ -55,6 +55,20 @@ def split_frame(X: Any, whose: str = "X") -> tuple[Any, Names | None]:
     return values, checked_names(labels, whose)
 
 
+def named_matrix(X: Any, names: Sequence[Any] | None, whose: str) -> tuple[Any, Names | None]:
+    """X as a matrix and the names of its columns: those given, or those of a data frame.
+
+    Given names that are the frame's own in another order say how to order it; others rename its columns, by place.
+    """
+    values, own = split_frame(X, whose)
+    if names is None:
+        return values, own
+    given = checked_names(names, whose)
+    if own is not None and own != given and set(own) == set(given):
+        values = take_columns(values, [own.index(name) for name in given])
+    return values, given
+
+
 def take_columns(X: Array, order: Sequence[int]) -> Array:
     """The columns of a dense, sparse or Array API matrix in another order; X itself if it is the one they have."""
     if list(order) == list(range(X.shape[1])):
@@ -82,7 +96,7 @@ def checked_names(names: Sequence[Any], whose: str) -> Names:
         twice = list(dict.fromkeys(name for name in found if name in seen or seen.add(name)))  # type: ignore[func-returns-value]
         raise DataError(
             f"{whose}: {'columns' if len(twice) > 1 else 'column'} {some(twice)} given more than once; columns are "
-            "matched by name, so give each its own"
+            "matched by name, expected one different name for each"
         )
     return found
 
@@ -179,12 +193,22 @@ def checked_classes(classes: Sequence[Any], whose: str) -> Classes:
 
 
 def encode_labels(y: Any, classes: Classes, whose: str) -> Array:
-    """Labels as their places among the declared classes; "1" and 1 are the same label."""
+    """Labels as their places among the declared classes; "1" and 1 are the same label.
+
+    Where the classes are texts and the labels whole numbers, as `data.load` numbers a text target, these are the
+    places themselves.
+    """
     from fedsolve.data.cells import is_missing, key
 
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise DataError(f"{whose}: labels are one per sample, got shape {labels.shape}; leave classes= out")
+    if labels.dtype.kind in "iuf" and all(isinstance(key(one), str) for one in classes):
+        if not ((labels == np.floor(labels)) & (labels >= 0) & (labels < len(classes))).all():
+            raise DataError(
+                f"{whose}: y has other numbers than 0 … {len(classes) - 1}, the places of the classes {list(classes)}"
+            )
+        return labels.astype(np.float64)
     places = {key(one): float(place) for place, one in enumerate(classes)}
     known: dict[Any, float] = {}
     codes = np.empty(len(labels))

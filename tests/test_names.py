@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import fedsolve as fs
 from fedsolve import names
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
-from fedsolve.errors import ConfigError, DataError, InputError
+from fedsolve.errors import CheckpointError, ConfigError, DataError, InputError
 from fedsolve.runtime import MemoryStore, Runtime
 from fedsolve.transports import InProcess
 from fedsolve.typing import Array
@@ -389,3 +389,25 @@ def test_cross_validation_by_name() -> None:
 def test_diagnosis_by_name() -> None:
     expected, found = (fs.diagnose.contraction(LOSS, given) for given in (in_order(), clients()))
     assert found.rho == expected.rho
+
+
+def test_names_given_for_a_frame() -> None:
+    turned = fs.Client("a", FRAME, Y, feature_names=ORDERS[1])
+    assert np.array_equal(turned.X, FRAME[list(ORDERS[1])].to_numpy())
+    assert fs.data.partition(FRAME, Y, clients=2, feature_names=ORDERS[1])[0].feature_names == ORDERS[1]
+    renamed = fs.Client("a", FRAME, Y, feature_names=list("abcd"))
+    assert np.array_equal(renamed.X, X)
+
+
+def test_a_checkpoint_of_another_run_says_what_differs(tmp_path: Path) -> None:
+    def go(names: Sequence[str], **more: Any) -> None:
+        schema = Schema(tuple(Numeric(name) for name in names))
+        client = fs.Client("a", np.hstack([X, X, X]), Y, feature_names=names)
+        fs.run(
+            fs.Newton(LOSS), [client], preprocess=Preprocess(schema), rounds=1, checkpoint=tmp_path / "saved", **more
+        )
+
+    wide = [f"column {i}" for i in range(12)]
+    go(wide)
+    with pytest.raises(CheckpointError, match=r"was .*column 11.*is .*another"):
+        go([*wide[:-1], "another"], resume=True)

@@ -159,7 +159,7 @@ def _chosen(
             return wanted
         # Names that were only counted are none, unless the table has some of them.
         if not are_counted(found) and (not are_counted(wanted) or len(missing) < len(wanted)):
-            raise DataError(_without(source, missing, [name for name in found if name not in wanted]))
+            raise DataError(_without(source, missing, [name for name in found if name not in wanted], found))
     names = [name for name in found if name not in others]
     if expected is not None and len(names) != expected:
         named = "" if wanted is None or are_counted(wanted) else f", by the names {_some(wanted)}"
@@ -170,18 +170,18 @@ def _chosen(
     return names
 
 
-def _without(source: str, missing: Sequence[str], spare: Sequence[str]) -> str:
+def _without(source: str, missing: Sequence[str], spare: Sequence[str], found: Sequence[str]) -> str:
     """What to say of a table that lacks columns of the model."""
     folded = {name.casefold(): name for name in spare}
     hints = []
     for name in missing[:SHOWN]:
         close = difflib.get_close_matches(name.casefold(), folded, n=1)
         hints.append(f"{name!r}" + (f" (is it {folded[close[0]]!r}?)" if close else ""))
+    has = f"the file has {_some(found)}" if len(found) <= SHOWN else f"of others the file has {_some(spare) or 'none'}"
     more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
     return (
-        f"{source}: no column {', '.join(hints)}{more}, and the model takes its columns by name; besides the "
-        f"model's columns the file has {_some(spare) or 'none'}; rename those that are meant, or remove the header if "
-        "they are in the model's order"
+        f"{source}: no column {', '.join(hints)}{more}, and the model takes its columns by name; {has}; rename those that "
+        "are meant, or remove the header if they are in the model's order"
     )
 
 
@@ -204,7 +204,7 @@ def _labelled(loaded: Dataset, model: LinearModel, wanted: Sequence[str] | None)
     if known is not None and wanted is not None and not are_counted(known) and not are_counted(wanted):
         places = {name: place for place, name in enumerate(known)}
         if missing := [name for name in wanted if name not in places]:
-            raise DataError(_without(loaded.name, missing, [name for name in known if name not in wanted]))
+            raise DataError(_without(loaded.name, missing, [name for name in known if name not in wanted], known))
         X = take_columns(X, [places[name] for name in wanted])
     names = loaded.target_names
     if names is None or loaded.y.ndim != 1 or not model.is_classifier:

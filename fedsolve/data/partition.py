@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, issparse
 
 from fedsolve.data.schemes import IID, ByGroup, Indices, Scheme, checked_groups
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.names import split_frame, text_classes
+from fedsolve.names import named_matrix, split_frame, text_classes
 from fedsolve.scalars import whole
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def partition(
     """
     from fedsolve.client import Client  # the data room is read before there are clients
 
-    X, known = split_frame(X)  # a data frame brings its names
-    feature_names = known if feature_names is None else feature_names
+    X, feature_names = named_matrix(X, feature_names, "X")  # a data frame brings its names
     design = csr_array(X) if issparse(X) else np.asarray(X)
     y, outputs = split_frame(y, "y")
     targets = np.asarray(y)
