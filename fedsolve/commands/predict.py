@@ -180,8 +180,8 @@ def _without(source: str, missing: Sequence[str], spare: Sequence[str], found: S
     has = f"the file has {_some(found)}" if len(found) <= SHOWN else f"of others the file has {_some(spare) or 'none'}"
     more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
     return (
-        f"{source}: no column {', '.join(hints)}{more}, and the model takes its columns by name; {has}; rename those that "
-        "are meant, or remove the header if they are in the model's order"
+        f"{source}: no column {', '.join(hints)}{more}, and the model takes its columns by name; {has}; rename those "
+        "that are meant, or remove the header if they are in the model's order"
     )
 
 
