@@ -7,7 +7,7 @@ from typing import Any
 from fedsolve.client import Client, Memory
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation import Federation
-from fedsolve.names import are_counted, difference
+from fedsolve.names import difference
 from fedsolve.preflight import warm_weights
 from fedsolve.typing import Array
 
@@ -55,33 +55,40 @@ def warm_start_by_name(warm_start: Any, fed: Federation, loss: Any, transform: A
     return w[[*rows, len(rows)] if has_intercept else rows]
 
 
-def as_server(server: Client | None, fed: Federation, loss: Any, transform: Any, types: frozenset[type[Any]]) -> None:
+def as_server(
+    server: Client | None,
+    fed: Federation,
+    loss: Any,
+    columns: tuple[str, ...] | None,
+    transform: Any,
+    types: frozenset[type[Any]],
+) -> None:
     """Give the server's own data the columns and the preprocessing that the federation has agreed on, and check it as a
-    client's is checked when it joins."""
+    client's is checked when it joins.
+
+    columns  the names the clients agreed on before preprocessing; None: they have none
+    types    the dataclasses that the server's memory may hold
+    """
     if server is None:
         return
-    names, raw = f"the server's data ({server.name!r})", fed.feature_names
-    if transform is not None and hasattr(transform, "columns"):
-        raw = tuple(column.name for column in transform.columns)
-    if server.feature_names is not None and raw is not None and not are_counted(raw):
-        if said := difference(server.feature_names, raw):
-            raise DataError(f"{names} {said}; give it the columns that the clients have, in any order")
-    elif (server.feature_names is None) != (raw is None or are_counted(raw)):
-        without, having = (
-            (names, "the clients'") if server.feature_names is None else ("the clients' data", "the server's")
-        )
+    whose = f"the server's data ({server.name!r})"
+    if columns is not None and server.feature_names is not None:
+        if said := difference(server.feature_names, columns):
+            raise DataError(f"{whose} {said}; give it the columns that the clients have, in any order")
+    elif columns is not None or server.feature_names is not None:
+        without, having = (whose, "the clients'") if columns is not None else ("the clients' data", "the server's")
         raise DataError(f"{without} has no column names where {having} has; give both names, or neither")
-    known = {"columns": None if transform is not None else raw, "transform": transform}
+    known = {"columns": columns, "transform": transform}
     server.forget()
     server.memory = Memory({key: value for key, value in known.items() if value is not None}, types)
     width = server.design.shape[1]
     if width != fed.features:
-        raise DataError(f"{names} has {width} features where the clients have {fed.features}")
+        raise DataError(f"{whose} has {width} features where the clients have {fed.features}")
     if loss is None:
         return
     if server.classes != fed.classes:
         raise DataError(
-            f"{names} declares the classes {server.classes}, the clients {fed.classes}; declare the "
+            f"{whose} declares the classes {server.classes}, the clients {fed.classes}; declare the "
             "same, in the same order"
         )
     if callable(getattr(loss, "check", None)):

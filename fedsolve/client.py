@@ -17,7 +17,16 @@ from fedsolve.errors import DataError, WrongType
 from fedsolve.linalg import like, namespace, to_numpy
 from fedsolve.links import UNLIMITED, Link
 from fedsolve.messages import Counts
-from fedsolve.names import Classes, checked_classes, encode_labels, named_matrix, order_of, split_frame, take_columns
+from fedsolve.names import (
+    Classes,
+    Labels,
+    checked_classes,
+    encode_labels,
+    named_matrix,
+    order_of,
+    split_frame,
+    take_columns,
+)
 from fedsolve.protocol import client_step
 from fedsolve.typing import Array, Value
 
@@ -97,7 +106,7 @@ class Client:
     __slots__ = (
         "X", "__weakref__", "_cache", "_columns", "_design", "_generator", "_ordered", "_transform", "classes",
         "counts", "feature_names", "fingerprints", "is_numpy", "key", "link", "memory", "moment", "n_samples", "name",
-        "offset", "protocols", "raw", "room", "sample_weight", "vectors", "weight", "xp", "y",
+        "numbering", "offset", "protocols", "raw", "room", "sample_weight", "vectors", "weight", "xp", "y",
     )  # fmt: skip
 
     def __init__(
@@ -117,6 +126,8 @@ class Client:
         self.name = name
         whose = f"client {name!r}"
         X, self.feature_names = named_matrix(X, feature_names, whose)  # a data frame brings its names
+        # What a loaded text target was numbered by: compared with that of the others, and no more.
+        self.numbering: Classes | None = y.classes if isinstance(y, Labels) else None
         y, self.classes = _labels(whose, y, classes)
         sample_weight, offset = (_from_series(each) for each in (sample_weight, offset))
         self.X, self.raw = _checked_inputs(name, X)
@@ -154,8 +165,8 @@ class Client:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # For worker processes that are spawned: the data goes along, what can be computed again does not.
-        kept = (self.name, self.X, self.y, self.sample_weight, self.offset, self.feature_names, self.classes, self.link)
-        return _rebuild, kept
+        kept = (self.name, self.X, self.y, self.sample_weight, self.offset, self.feature_names, self.link)
+        return _rebuild, (*kept, self.classes, self.numbering)
 
     def __repr__(self) -> str:
         return f"Client({self.name!r}, {self.n_samples} × {self.X.shape[1]})"
@@ -329,12 +340,13 @@ def _rebuild(
     weights: Any,
     offset: Any,
     feature_names: tuple[str, ...] | None,
-    classes: Classes | None,
     link: Link,
+    classes: Classes | None,
+    numbering: Classes | None,
 ) -> Client:
     link = UNLIMITED if link == UNLIMITED else link
     client = Client(name, X, y, weights, offset=offset, feature_names=feature_names, link=link)
-    client.classes = classes  # the labels are encoded already
+    client.classes, client.numbering = classes, numbering  # the labels are encoded already
     return client
 
 

@@ -21,10 +21,10 @@ from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError, QuorumNotReached, WrongType
 from fedsolve.ledger import ExchangeRecord, Ledger, Receipts, down_table
 from fedsolve.messages import Failure, Purpose, Reply, Request
-from fedsolve.names import Classes, agreed_classes, agreed_columns
+from fedsolve.names import Classes, agreed_classes, agreed_columns, check_numbering
 from fedsolve.participation import Participation
 from fedsolve.protocol import fingerprint
-from fedsolve.runtime import ClientInfo, Session
+from fedsolve.runtime import ClientInfo, LabelledInfo, Session
 from fedsolve.transports.base import Transport
 from fedsolve.typing import Array
 from fedsolve.wire import REQUEST, Part, Preamble
@@ -211,7 +211,11 @@ class Federation:
         """Columns are matched by name before anything is computed: where clients have them in different orders, all
         take that of the first one. Whoever has other columns or classes is rejected."""
         agreed = agreed_columns({name: info.names for name, info in self.info.items()})
-        self.classes = agreed_classes({name: getattr(info, "classes", None) for name, info in self.info.items()})
+        known = {name: info if isinstance(info, LabelledInfo) else None for name, info in self.info.items()}
+        self.classes = agreed_classes(
+            {name: None if info is None or not info.declared else info.classes for name, info in known.items()}
+        )
+        check_numbering({name: None if info is None else info.classes for name, info in known.items()})
         if agreed is None or all(info.names == agreed for info in self.info.values()):
             return
         self._run((Gather(session.align, columns=agreed),), ("setup",))

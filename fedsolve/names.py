@@ -65,7 +65,7 @@ def named_matrix(X: Any, names: Sequence[Any] | None, whose: str) -> tuple[Any, 
         return values, own
     given = checked_names(names, whose)
     if own is not None and own != given and set(own) == set(given):
-        values = take_columns(values, [own.index(name) for name in given])
+        values = take_columns(values, order_of(own, given, whose, ""))
     return values, given
 
 
@@ -177,6 +177,32 @@ def _more(names: Sequence[str]) -> str:
 # ── labels ──
 
 
+class Labels(np.ndarray[Any, Any]):
+    """The numbers that a text target was given, and the texts they stand for: rows taken from it still know them.
+
+    What is computed from it (y == 1, 1 - y) are other numbers, and plain arrays. Clients compare what they know of
+    their labels when they join a run, so that files numbered one by one, which may lack a class, do not go unnoticed.
+    """
+
+    classes: Classes | None
+
+    @classmethod
+    def of(cls, codes: Array, classes: Classes) -> Labels:
+        """These numbers as labels of these classes."""
+        labels = np.asarray(codes).view(cls)
+        labels.classes = classes
+        return labels
+
+    def __array_finalize__(self, made_from: Any) -> None:
+        self.classes = getattr(made_from, "classes", None)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        plain = [np.asarray(one) if isinstance(one, Labels) else one for one in inputs]
+        if "out" in options:
+            options["out"] = tuple(np.asarray(one) if isinstance(one, Labels) else one for one in options["out"])
+        return getattr(ufunc, method)(*plain, **options)
+
+
 def checked_classes(classes: Sequence[Any], whose: str) -> Classes:
     """Declared classes as plain values; rejects fewer than two, and two that are the same."""
     from fedsolve.data.cells import is_missing, key
@@ -249,6 +275,17 @@ def check_classes(classes: Classes | None, outputs: int | None, loss: Any, whose
     expected = getattr(loss, "classes", 2)
     if len(classes) != expected:
         raise DataError(f"{whose}: {len(classes)} classes are declared ({some(classes)}), and {name} has {expected}")
+
+
+def check_numbering(found: Mapping[str, Classes | None]) -> None:
+    """Reject labels that files were given one by one, and otherwise; clients of which nothing is known are left out."""
+    known = {client: classes for client, classes in found.items() if classes is not None}
+    for (first, ours), (client, theirs) in zip(known.items(), list(known.items())[1:], strict=False):
+        if tuple(map(str, ours)) != tuple(map(str, theirs)):
+            raise DataError(
+                f"the labels of client {client!r} were numbered as {list(theirs)}, those of {first!r} as {list(ours)}, "
+                "so one number means different labels; declare all classes when loading, load(…, classes=[…])"
+            )
 
 
 def agreed_classes(found: Mapping[str, Classes | None]) -> Classes | None:

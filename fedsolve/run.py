@@ -180,12 +180,13 @@ class _Loop:
         if self.resume and self.checkpoint is not None and self.checkpoint.exists():
             return self._resumed()
         self.fed.join()
+        columns = self.fed.feature_names
         self.fed.begin_round(0)
         self.transform = None
         if self.preprocess is not None:
             self.transform = self.preprocess.fit(self.fed)
             self.fed.join()
-        as_server(self.server, self.fed, self.loss, self.transform, self.types)
+        as_server(self.server, self.fed, self.loss, columns, self.transform, self.types)
         self.fed.warm_start = warm_start_by_name(self.warm_start, self.fed, self.loss, self.transform)
         state, done = _unwrap(self.algorithm.start(self.fed))
         self._note_server(0)

@@ -43,9 +43,13 @@ class ClientInfo:
 
 @dataclass(frozen=True)
 class LabelledInfo(ClientInfo):
-    """The same of a client whose labels, or columns of targets, have names."""
+    """The same of a client whose labels, or columns of targets, have names.
+
+    declared  the client declares these classes; otherwise they are what a file's text target was numbered by
+    """
 
     classes: tuple[str | float | bool, ...]
+    declared: bool
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,10 @@ class Session:
             tuple(client.y.shape[1:]),
             client.column_names if transform is None else transform.feature_names(),
         )
-        return found if client.classes is None else LabelledInfo(**vars(found), classes=client.classes)
+        classes = client.classes or client.numbering
+        if classes is None:
+            return found
+        return LabelledInfo(**vars(found), classes=classes, declared=client.classes is not None)
 
     @client_step
     def align(self, client: Client, columns: tuple[str, ...]) -> bool:

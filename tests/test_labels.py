@@ -12,6 +12,7 @@ import pytest
 import fedsolve as fs
 from fedsolve.data import Dirichlet, partition
 from fedsolve.errors import DataError, InputError
+from fedsolve.names import Labels
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(90, 3))
@@ -139,3 +140,28 @@ def test_resuming_with_other_classes_is_rejected(tmp_path: Path) -> None:
     fs.run(fs.Newton(SOFTMAX), clients(TEXT, KINDS), rounds=1, checkpoint=saved)
     with pytest.raises(InputError, match="not what the run began with"):
         fs.run(fs.Newton(SOFTMAX), clients(CODES, None), rounds=2, checkpoint=saved, resume=True)
+
+
+def test_rows_of_labels_know_their_classes() -> None:
+    labels = Labels.of(np.array([0, 1, 1]), ("no", "yes"))
+    for same in (labels[1:], labels[labels == 1], labels.copy(), labels.astype(float), labels.reshape(3, 1)):
+        assert same.classes == ("no", "yes")
+    for other in (labels == 1, 1 - labels, np.asarray(labels), np.where(labels, 1, 0), np.array([1, 0])[labels]):
+        assert type(other) is np.ndarray
+    assert np.concatenate([labels, labels]).tolist() == [0, 1, 1, 0, 1, 1]
+    assert getattr(np.concatenate([labels, labels[:1]]), "classes", None) is None
+    labels += 1
+    assert labels.tolist() == [1, 2, 2]
+
+
+def test_labels_of_one_table_agree() -> None:
+    labels = Labels.of(CODES, KINDS)
+    found = fs.run(fs.Newton(SOFTMAX), clients(labels, None))
+    assert found.model.classes is None  # numbers were given, and numbers are predicted
+    assert np.array_equal(found.model.w, fs.run(fs.Newton(SOFTMAX), clients(CODES, None)).model.w)
+    mixed = clients(labels, None)
+    mixed[1] = clients(CODES, None)[1]  # nothing is known of these
+    assert fs.run(fs.Newton(SOFTMAX), mixed).status == "converged"
+    mixed[2] = fs.Client("c2", X[PARTS[2]], Labels.of(CODES[PARTS[2]], ("none", "mild", "severe")))
+    with pytest.raises(DataError, match="'c2' were numbered"):
+        fs.run(fs.Newton(SOFTMAX), mixed)

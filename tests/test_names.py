@@ -364,6 +364,9 @@ def test_the_server_s_data_is_preprocessed_and_checked() -> None:
     assert np.allclose(found.model.w, expected, rtol=1e-12)
     plain = fs.run(AtServer(LOSS), nameless, server=server, rounds=1)  # nothing is left of the run before
     assert np.allclose(plain.model.w, -0.1 * np.append(X.T @ (0.5 - Y), np.sum(0.5 - Y)) / len(Y), rtol=1e-12)
+    schema = Preprocess(Schema(tuple(map(Numeric, NAMES))))  # by place, as at the clients
+    by_place = fs.run(AtServer(LOSS), nameless, server=server, preprocess=schema, rounds=1)
+    assert np.array_equal(by_place.model.w, found.model.w)
     with pytest.raises(DataError, match="3 features where the clients have 4"):
         fs.run(AtServer(LOSS), nameless, server=fs.Client("server", X[:, :3], Y))
     with pytest.raises(DataError, match="labels of the logistic loss"):

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 
 from fedsolve.data.dataset import Array, Dataset, is_missing
 from fedsolve.errors import DataError, InputError
-from fedsolve.names import checked_classes, checked_names, encode_labels
+from fedsolve.names import Labels, checked_classes, checked_names, encode_labels
 
 FilePath = str | os.PathLike[str]
 
@@ -183,13 +183,15 @@ def _numbered(
     with the texts."""
     if classes is not None:
         declared = checked_classes(classes, whose)
-        return encode_labels(y, declared, whose).astype(np.int64), tuple(str(one) for one in declared)
+        names = tuple(str(one) for one in declared)
+        return Labels.of(encode_labels(y, declared, whose).astype(np.int64), names), names
     if y.dtype.kind in "iub":
         return y.astype(np.int64), None
     if y.dtype.kind == "f":
         return y.astype(np.float64), None
     found, codes = np.unique(y.astype(str), return_inverse=True)
-    return codes.astype(np.int64), tuple(str(label) for label in found)
+    names = tuple(str(label) for label in found)
+    return Labels.of(codes.astype(np.int64), names), names
 
 
 # ── arrays and images ──

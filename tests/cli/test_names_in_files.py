@@ -122,6 +122,12 @@ def test_declared_classes(command: Command, tmp_path: Path) -> None:
     assert fs.run(fs.Newton(fs.Logistic(l2=0.1)), clients).model.classes == ("no", "yes")
     with pytest.raises(DataError, match="the label 'yes'"):
         read_csv(tmp_path / "a.csv", target="y", classes=("no", "maybe"))
+    for read in ({}, {"target": "y"}):
+        own = [read_csv(tmp_path / f"{site}.csv", **read) for site in "ab"]
+        numbered = [fs.Client(name, one.X[:], one.y[:]) for name, one in zip("ab", own, strict=True)]
+        for transport in ("in_process", "processes"):
+            with pytest.raises(DataError, match=r"client 'b' were numbered as \['yes'\].*classes="):
+                fs.run(fs.Newton(fs.Logistic(l2=0.1)), numbered, transport=transport)
     alone = read_csv(tmp_path / "b.csv", target="y")  # numbered by itself, "yes" would be 0
     with pytest.raises(DataError, match="two or more"):
         fs.Client("b", alone.X, alone.y, classes=alone.target_names)
