@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,22 @@ LONG = (
 )
 
 
+# Whoever starts the tests in the background starts them with SIGINT ignored, and what they start inherits that.
+AS_IN_A_TERMINAL = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from fedsolve.cli import main
+main()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _terminal() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def _rounds(folder: Path) -> list[int]:
     path = folder / "history.jsonl"
     lines = path.read_text().splitlines(keepends=True) if path.is_file() else []
@@ -45,7 +61,7 @@ def test_sigint_and_resume(
     rounds = 300
     replaced = (*LONG[:1], ("rounds = 20", f'rounds = {rounds}\ntransport = "{transport}"'), LONG[2])
     file, folder = run_file(*replaced), tmp_path / "out"
-    program = [sys.executable, "-m", "fedsolve", "run", str(file), "--output", "out"]
+    program = [sys.executable, "-c", AS_IN_A_TERMINAL, "run", str(file), "--output", "out"]
     process = subprocess.Popen(program, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 120
     while len(_rounds(folder)) < 15 and process.poll() is None and time.monotonic() < until:
