@@ -233,12 +233,18 @@ class _Parts(_Leaf):
         if self.total is None:
             self.total = {key: Total() for key in parts}
         if parts.keys() != self.total.keys():
-            what = "keys" if self.kind is dict else "lengths"
-            raise WrongType(
-                f"replies of different {what} cannot be added: {list(self.total)[:8]} and {list(parts)[:8]}"
-            )
+            raise WrongType(f"replies of different {self._difference(parts)}")
         for key, part in parts.items():
             self.total[key].add(part, weight)
+
+    def _difference(self, parts: dict[Any, Value]) -> str:
+        """What keeps two replies from being added."""
+        if self.kind is not dict:
+            return f"lengths cannot be added: {len(self.total)} and {len(parts)}"
+        sides = [
+            [key for key in ours if key not in theirs] for ours, theirs in ((self.total, parts), (parts, self.total))
+        ]
+        return f"keys cannot be added: only the others have {sides[0][:8]}, only this one has {sides[1][:8]}"
 
     def _parts_of(self, value: Any) -> dict[Any, Value]:
         if self.kind is dict:

@@ -208,7 +208,7 @@ def differences(before: str, now: str) -> list[str]:
     """What differs between two identities (`protocol.describe` of the parts), field by field where both have it."""
     ours, theirs = _items(before), _items(now)
     if len(ours) != len(PARTS) or len(theirs) != len(PARTS):
-        return [f"then {_short(before)}, now {_short(now)}"]
+        return ["then {}, now {}".format(*_apart(before, now))]
     found: list[str] = []
     for name, old, new in zip(PARTS, ours, theirs, strict=True):
         found += _clients(old, new) if name == "clients" else _compared(name, old, new)
@@ -227,7 +227,7 @@ def _compared(where: str, old: str, new: str) -> list[str]:
                 for name in fields_then
                 for line in _compared(f"{where}.{name}", fields_then[name], fields_now[name])
             ]
-    return [f"{where} was {_short(old)}, is {_short(new)}"]
+    return ["{} was {}, is {}".format(where, *_apart(old, new))]
 
 
 def _clients(old: str, new: str) -> list[str]:
@@ -259,6 +259,16 @@ def _items(text: str) -> list[str]:
             start = place + 1
         place += 1
     return [*items, inner[start:].strip()] if inner.strip() else []
+
+
+def _apart(old: str, new: str) -> tuple[str, str]:
+    """Two different texts, short, from shortly before the place where they begin to differ."""
+    if max(len(old), len(new)) <= 80:
+        return old, new
+    same = next((place for place, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    start = max(0, same - 30)
+    lead = "…" if start else ""
+    return _short(lead + old[start:]), _short(lead + new[start:])
 
 
 def _short(text: str) -> str:

@@ -17,6 +17,16 @@ from fedsolve.errors import DataError, NotRemembered, WrongType
 from fedsolve.linalg import like, namespace, to_numpy
 from fedsolve.links import UNLIMITED, Link
 from fedsolve.messages import Counts
+from fedsolve.names import (
+    Classes,
+    Labels,
+    checked_classes,
+    encode_labels,
+    named_matrix,
+    order_of,
+    split_frame,
+    take_columns,
+)
 from fedsolve.protocol import client_step
 from fedsolve.typing import Array, Value
 
@@ -87,13 +97,19 @@ def _settle(key: str, value: Value, types: frozenset[type[Any]]) -> None:
 
 class Client:
     """One party's data. `X` is a NumPy, CSR or Array API matrix; raw columns (an object array, or NaN for what is
-    missing) are allowed until a preprocessing protocol has made numbers of them."""
+    missing) are allowed until a preprocessing protocol has made numbers of them.
+
+    feature_names  the names of the columns; a data frame brings its own. Clients with the same names in another order
+                   agree on one when they join a run, and predictions match data frames by them
+    classes        what the labels 0, 1, … stand for, such as ("no", "yes"); needed for text labels. All clients of a
+                   run declare the same, also one that has no sample of some class, and the model predicts these
+    """
 
     # Slots, because thousands of clients are visited in turn and each visit finds the cache cold.
     __slots__ = (
-        "X", "__weakref__", "_cache", "_design", "_generator", "_transform", "counts", "feature_names", "fingerprints",
-        "is_numpy", "key", "link", "memory", "moment", "n_samples", "name", "offset", "protocols", "raw", "room",
-        "sample_weight", "vectors", "weight", "xp", "y",
+        "X", "__weakref__", "_cache", "_columns", "_design", "_generator", "_ordered", "_transform", "classes",
+        "counts", "feature_names", "fingerprints", "is_numpy", "key", "link", "memory", "moment", "n_samples", "name",
+        "numbering", "offset", "protocols", "raw", "room", "sample_weight", "vectors", "weight", "xp", "y",
     )  # fmt: skip
 
     def __init__(
@@ -105,20 +121,22 @@ class Client:
         *,
         offset: Array | None = None,
         feature_names: Sequence[str] | None = None,
+        classes: Sequence[Any] | None = None,
         link: Link | None = None,
     ) -> None:
         if not isinstance(name, str) or not name:
             raise DataError(f"a client's name is a string, got {name!r}")
         self.name = name
-        if hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a data frame brings its names
-            feature_names = [str(column) for column in X.columns] if feature_names is None else feature_names
-            X = X.to_numpy()
-        y, sample_weight, offset = (_from_series(each) for each in (y, sample_weight, offset))
+        whose = f"client {name!r}"
+        X, self.feature_names = named_matrix(X, feature_names, whose)  # a data frame brings its names
+        # What a loaded text target was numbered by: compared with that of the others, and no more.
+        self.numbering: Classes | None = y.classes if isinstance(y, Labels) else None
+        y, self.classes = _labels(whose, y, classes)
+        sample_weight, offset = (_from_series(each) for each in (sample_weight, offset))
         self.X, self.raw = _checked_inputs(name, X)
         self.y = _checked_targets(name, y, self.X)
         self.sample_weight = _checked_weights(name, sample_weight, self.y)
         self.offset = _checked_offset(name, offset, self.y)
-        self.feature_names = None if feature_names is None else tuple(feature_names)
         if self.feature_names is not None and len(self.feature_names) != self.X.shape[1]:
             raise DataError(f"client {name!r}: {len(self.feature_names)} feature names for {self.X.shape[1]} columns")
         if link is not None and not isinstance(link, Link):
@@ -143,13 +161,15 @@ class Client:
         self.fingerprints: dict[str, str] = {}
         self._cache: dict[Any, tuple[Any, Any]] = {}
         self._transform: Any = None
+        self._columns: tuple[str, ...] | None = None  # in the order the federation has agreed on; None: as given
+        self._ordered: tuple[tuple[int, ...], Array] | None = None  # the inputs in another order, once asked for
         self._design: Design | None = None if self.raw else as_design(self.X)
         self._generator: np.random.Generator | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # For worker processes that are spawned: the data goes along, what can be computed again does not.
         kept = (self.name, self.X, self.y, self.sample_weight, self.offset, self.feature_names, self.link)
-        return _rebuild, kept
+        return _rebuild, (*kept, self.classes, self.numbering)
 
     def __repr__(self) -> str:
         return f"Client({self.name!r}, {self.n_samples} × {self.X.shape[1]})"
@@ -159,22 +179,53 @@ class Client:
     @property
     def design(self) -> Design:
         """The inputs to learn from: as given, or as the run's preprocessing has made them."""
-        if self._design is None or self.memory.data.get("transform") is not self._transform:
+        known = self.memory.data
+        if (
+            self._design is None
+            or known.get("transform") is not self._transform
+            or known.get("columns") is not self._columns
+        ):
             self._renew_design()
         return self._design  # type: ignore[return-value]
 
     def _renew_design(self) -> None:
-        self._transform = transform = self.memory.data.get("transform")
+        self._transform, self._columns = self.memory.data.get("transform"), self.memory.data.get("columns")
+        transform = self._transform
         self._cache.clear()  # what was computed from other inputs is void
         if transform is not None:
-            self._design = as_design(_finite(self.name, transform.apply(self.X)))
+            columns = getattr(transform, "columns", None)
+            names = None if columns is None else [column.name for column in columns]
+            inputs = self.inputs if names is None else self.ordered(names)
+            self._design = as_design(_finite(self.name, transform.apply(inputs)))
         elif self.raw:
             raise DataError(
                 f"client {self.name!r} has text columns or missing values, which no loss can use: "
                 "encode and impute them first, with run(…, preprocess=…)"
             )
         else:
-            self._design = as_design(self.X)
+            self._design = as_design(self.inputs)
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the columns, in the order the federation has agreed on; None: they have none."""
+        return self.memory.data.get("columns") or self.feature_names
+
+    @property
+    def inputs(self) -> Array:
+        """X with its columns in the order the federation has agreed on."""
+        agreed = self.memory.data.get("columns")
+        return self.X if agreed is None else self.ordered(agreed)
+
+    def ordered(self, names: Sequence[str]) -> Array:
+        """X with its columns in the order of these names; as it is where it has none. Raises DataError if its columns
+        are others."""
+        if self.feature_names is None:
+            return self.X
+        expected = "give it exactly the columns that the others have, or that the schema declares, in any order"
+        order = tuple(order_of(self.feature_names, names, f"client {self.name!r}", expected))
+        if self._ordered is None or self._ordered[0] != order:
+            self._ordered = (order, take_columns(self.X, order))
+        return self._ordered[1]
 
     def localise(self, value: Value) -> Value:
         """An argument from the wire as this client's own kind of array."""
@@ -201,7 +252,7 @@ class Client:
         if part.sample_weight is not None:  # a batch without weight has a loss of zero, not of 0/0
             part.weight = float(self.xp.sum(part.sample_weight)) or 1.0
         # Its design is final: it has no memory of its own from which a transform could be taken.
-        part._design, part._transform = self.design.rows(index), None
+        part._design, part._transform, part._columns = self.design.rows(index), None, None
         part.memory, part.counts, part._cache = Memory({}), {}, {}
         return part
 
@@ -241,11 +292,16 @@ class Client:
         return value
 
     def data_mark(self) -> str:
-        """A short hash by which this client knows its own data again: all targets, and rows from all over."""
+        """A short hash by which this client knows its own data again: all targets, and rows from all over. Columns
+        with names are taken in alphabetical order, so that another order is the same data."""
         step = 1 + self.n_samples // 1000
         rows = self.X[::step, :]
+        if self.feature_names is not None:
+            rows = take_columns(rows, np.argsort(self.feature_names).tolist())
         parts = (rows.data, rows.indices) if sp.issparse(rows) else (to_numpy(rows),)
         mark = hashlib.blake2b(repr(self.X.shape).encode(), digest_size=8)
+        if self.feature_names is not None or self.classes is not None:
+            mark.update(repr((sorted(self.feature_names or ()), self.classes)).encode())
         for part in (*parts, self.y, self.sample_weight, self.offset):
             if part is not None:
                 array = to_numpy(part)
@@ -263,7 +319,8 @@ class Client:
         """Begin a call: nothing of an earlier one, or of an earlier try at this one, is left."""
         self.memory, self.moment = memory, moment
         self.counts, self._generator = {}, None
-        if memory.data.get("transform") is not self._transform:
+        known = memory.data
+        if known.get("transform") is not self._transform or known.get("columns") is not self._columns:
             self._design = None  # found anew when it is asked for
             self._cache.clear()
 
@@ -281,10 +338,20 @@ class Client:
 
 
 def _rebuild(
-    name: str, X: Array, y: Array, weights: Any, offset: Any, feature_names: tuple[str, ...] | None, link: Link
+    name: str,
+    X: Array,
+    y: Array,
+    weights: Any,
+    offset: Any,
+    feature_names: tuple[str, ...] | None,
+    link: Link,
+    classes: Classes | None,
+    numbering: Classes | None,
 ) -> Client:
     link = UNLIMITED if link == UNLIMITED else link
-    return Client(name, X, y, weights, offset=offset, feature_names=feature_names, link=link)
+    client = Client(name, X, y, weights, offset=offset, feature_names=feature_names, link=link)
+    client.classes, client.numbering = classes, numbering  # the labels are encoded already
+    return client
 
 
 def _unchanging(point: Array) -> Array:
@@ -326,6 +393,24 @@ def _map_arrays(value: Value, function: Callable[[Array], Array]) -> Value:
 
 def _from_series(values: Any) -> Any:
     return values.to_numpy() if hasattr(values, "to_numpy") else values
+
+
+def _labels(whose: str, y: Any, classes: Sequence[Any] | None) -> tuple[Any, Classes | None]:
+    """The targets as numbers, and what these stand for: declared classes, or the named columns of a data frame."""
+    y, outputs = split_frame(y, f"{whose}: y")
+    y = _from_series(y)
+    if classes is None:
+        return y, outputs if outputs is not None and len(outputs) > 1 else None
+    declared = checked_classes(classes, whose)
+    values = y if hasattr(y, "shape") else np.asarray(y)
+    if len(values.shape) == 1:
+        return encode_labels(to_numpy(values), declared, whose), declared
+    if len(values.shape) == 2 and values.shape[1] == len(declared):  # a column for each
+        if outputs is not None:
+            order = order_of(outputs, [str(one) for one in declared], f"{whose}: y", "give it a column for each class")
+            values = take_columns(values, order)
+        return values, declared
+    raise DataError(f"{whose}: y has shape {tuple(values.shape)} for {len(declared)} declared classes")
 
 
 def _checked_inputs(name: str, X: Array) -> tuple[Array, bool]:
@@ -379,7 +464,10 @@ def _checked_targets(name: str, y: Array, X: Array) -> Array:
         raise DataError(f"client {name!r}: y has shape {tuple(y.shape)} for {X.shape[0]} samples")
     y = to_numpy(y)
     if y.dtype.kind not in "fiub":
-        raise DataError(f"client {name!r}: y has dtype {y.dtype}, expected numbers; encode the labels as 0, 1, …")
+        raise DataError(
+            f"client {name!r}: y has dtype {y.dtype}, expected numbers; to encode text labels, declare "
+            'what they may be, the same at every client: Client(…, classes=("no", "yes"))'
+        )
     y = np.ascontiguousarray(y, dtype=np.float64)
     if not np.isfinite(y).all():
         bad = int((~np.isfinite(y)).sum())

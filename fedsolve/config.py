@@ -43,6 +43,11 @@ name = "Newton"
 loss = { name = "Logistic", l2 = 0.01, intercept = "free" }
 """
 
+MOST_TEXT = 2**20  # characters of a run file
+MOST_DEPTH = 32  # of tables and lists in each other
+# A dotted key with more parts than that, a.b.c.…: tomllib takes minutes for some thousands of them.
+_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{MOST_DEPTH + 1}}}""", re.ASCII)
+
 Positive = Field(default=None, gt=0)
 Limit = Field(default=None, ge=0)
 
@@ -59,6 +64,7 @@ class Data(Table):
     rows      so many of them, drawn by `seed`, in their own order
     split_by  a column: each of its values is a client
     positive  the class (its name, or its number) that is 1 where all others are 0
+    classes   csv, npz: all labels there are, in the order in which they are numbered; sorted by default
 
     The rest says how to read the file; see `fedsolve.data.load`.
     """
@@ -69,6 +75,7 @@ class Data(Table):
     seed: int = Field(default=0, ge=0)
     split_by: str | int | None = None
     positive: str | int | float | None = None
+    classes: list[str | int | float] | None = None
 
     format: Literal["csv", "libsvm", "npz", "idx"] | None = None
     target: str | int | None = None
@@ -262,21 +269,26 @@ def read(path: Path) -> Config:
 
 
 def read_text(path: Path) -> str:
-    """What stands in the run file."""
+    """What stands in the run file: UTF-8, with or without a byte order mark, and at most `MOST_TEXT` characters."""
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(MOST_TEXT + 1)
     except FileNotFoundError:
         raise ConfigError(f"there is no run file {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the run file {path} is not UTF-8 text ({error}); save it as UTF-8") from None
+    except OSError as error:
         raise ConfigError(f"the run file {path} cannot be read: {error}") from None
+    if len(text) > MOST_TEXT:
+        raise ConfigError(
+            f"the run file {path} has more than {MOST_TEXT:,} characters, more than any run file needs; is it the data?"
+        )
+    return text
 
 
 def parse(text: str, name: str = "run file") -> Config:
     """The same from text."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name} is not TOML: {error}") from None
+    tables = _tables(text, name)
     if not tables:
         empty = ConfigError(f"{name} is empty; every key is in docs/run-file.md, and this is a small run file:")
         empty.add_note(MINIMAL)
@@ -289,6 +301,30 @@ def parse(text: str, name: str = "run file") -> Config:
             key, sentence = _sentence(each)
             said[key] = _joined(said[key], sentence) if key in said else sentence
         raise ConfigError(f"{name}: {'; '.join(said.values())}") from None
+
+
+def _tables(text: str, name: str) -> dict[str, Any]:
+    """The text as TOML, nested no deeper than a run file can be: what is deeper would cost time, and then the stack."""
+    too_deep = f"{name} nests tables or lists more than {MOST_DEPTH} deep, which no run file does"
+    if _LONG_KEY.search(text):
+        raise ConfigError(too_deep)
+    try:
+        tables = tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError(too_deep) from None
+    except ValueError as error:  # also a whole number of thousands of digits
+        raise ConfigError(f"{name} is not TOML: {error}") from None
+    level: list[Any] = [tables]
+    for _ in range(MOST_DEPTH):
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
+        ]
+    if level:
+        raise ConfigError(too_deep)
+    return tables
 
 
 def from_anywhere(text: str, folder: Path) -> str:

@@ -21,9 +21,10 @@ from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError, QuorumNotReached, WrongType
 from fedsolve.ledger import ExchangeRecord, Ledger, Receipts, down_table
 from fedsolve.messages import Failure, Purpose, Reply, Request
+from fedsolve.names import Classes, agreed_classes, agreed_columns, check_numbering
 from fedsolve.participation import Participation
 from fedsolve.protocol import fingerprint
-from fedsolve.runtime import ClientInfo
+from fedsolve.runtime import ClientInfo, LabelledInfo, Session
 from fedsolve.transports.base import Transport, absences
 from fedsolve.typing import Array
 from fedsolve.wire import REQUEST, Part, Preamble
@@ -79,6 +80,7 @@ class Federation:
         self.participation.check_names(self.clients)
         self.info: dict[str, ClientInfo] = {}
         self.weights: dict[str, float] = {}
+        self.classes: Classes | None = None  # what the labels 0, 1, … stand for, where the clients declare it
         self._alike = False  # whether all weights are equal
         self.warm_start: Array | None = None
         self.checkpointing = False  # whether this run may be resumed: then clients remember which data it began with
@@ -197,8 +199,6 @@ class Federation:
 
     def join(self) -> None:
         """Agree on version, protocols and hyper-parameters, and learn each client's weight and shape."""
-        from fedsolve.runtime import Session
-
         session = Session()
         self._names[id(session)] = (session, "session")
         prints = {name: fingerprint(protocol) for name, protocol in self.protocols.items()}
@@ -206,6 +206,21 @@ class Federation:
         (self.info,) = self._run((call,), ("setup",))
         self.weights = {name: info.weight for name, info in self.info.items()}
         self._alike = len(set(self.weights.values())) == 1
+        self._agree_on_names(session)
+
+    def _agree_on_names(self, session: Session) -> None:
+        """Columns are matched by name before anything is computed: where clients have them in different orders, all
+        take that of the first one. Whoever has other columns or classes is rejected."""
+        agreed = agreed_columns({name: info.names for name, info in self.info.items()})
+        known = {name: info if isinstance(info, LabelledInfo) else None for name, info in self.info.items()}
+        self.classes = agreed_classes(
+            {name: None if info is None or not info.declared else info.classes for name, info in known.items()}
+        )
+        check_numbering({name: None if info is None else info.classes for name, info in known.items()})
+        if agreed is None or all(info.names == agreed for info in self.info.values()):
+            return
+        self._run((Gather(session.align, columns=agreed),), ("setup",))
+        self.info = {name: replace(info, names=agreed) for name, info in self.info.items()}
 
     @contextmanager
     def setting_up(self) -> Iterator[None]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor, inf, log2
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 from fedsolve.errors import ConfigError
+from fedsolve.scalars import is_whole
 
 if TYPE_CHECKING:
     from fedsolve.client import Client
@@ -32,7 +32,7 @@ class Link:
     def __post_init__(self) -> None:
         for name in ("bytes_per_round", "vectors_per_round"):
             given = getattr(self, name)
-            if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
+            if given is not None and not is_whole(given):
                 raise ConfigError(f"{name} is a whole number such as 2000, or None for no limit, got {given!r}")
         if self.bytes_per_round is not None and self.bytes_per_round <= 0:
             raise ConfigError(f"a link carries a positive number of bytes per round, got {self.bytes_per_round}")

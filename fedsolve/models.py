@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from fedsolve import archives
 from fedsolve.errors import ConfigError, DataError, WireError
 from fedsolve.files import reading, remove_leftovers, write_atomically
+from fedsolve.names import match_columns
 from fedsolve.typing import Array
 
 FORMAT = 1
@@ -59,7 +60,14 @@ class LinearModel:
         return self.w[-1] if self.intercept else 0.0
 
     def decision_function(self, X: Array, offset: Array | None = None) -> Array:
-        """The linear predictor."""
+        """The linear predictor.
+
+        The columns of a data frame are matched with the model's by name, in any order; those of an array, and those of
+        a model without names, are taken by place. Raises DataError if they are not the columns the model takes.
+        """
+        X = match_columns(
+            X, self.input_names, "the data frame", "this model takes exactly its own columns, in any order"
+        )
         if self.transform is not None:
             X = self.transform.apply(X)
         X = X if sp.issparse(X) else self._numbers(X)
@@ -152,6 +160,13 @@ class LinearModel:
         return labels if self.classes is None else np.asarray(self.classes)[labels]
 
     @property
+    def input_names(self) -> tuple[str, ...] | None:
+        """The names of the columns that go in, before preprocessing; None if they have none."""
+        if self.transform is None:
+            return self.feature_names
+        return tuple(column.name for column in self.transform.columns)
+
+    @property
     def columns(self) -> int | None:
         """How many columns go in; None if only the feature map could say."""
         if self.transform is not None:
@@ -172,6 +187,9 @@ class LinearModel:
 
     def with_names(self, names: tuple[str, ...]) -> LinearModel:
         return replace(self, feature_names=names)
+
+    def with_classes(self, classes: tuple[Any, ...]) -> LinearModel:
+        return replace(self, classes=classes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an npz file: the weights, the rest as JSON text, and a checksum over both.

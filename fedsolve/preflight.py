@@ -9,6 +9,7 @@ import numpy as np
 
 from fedsolve.client import Client
 from fedsolve.errors import ConfigError
+from fedsolve.scalars import whole
 from fedsolve.transports import InProcess, Processes, Transport
 from fedsolve.typing import Array
 
@@ -28,9 +29,10 @@ def as_transport(clients: Sequence[Client] | Transport, kind: str | type[Any]) -
 
 
 def checked_seed(seed: int) -> int:
-    if not (isinstance(seed, int) and 0 <= seed < 2**64):
-        raise ConfigError(f"a seed is a whole number from 0 to 2^64 − 1, got {seed!r}")
-    return seed
+    try:
+        return whole("seed", seed, 0, 2**64)
+    except ConfigError:
+        raise ConfigError(f"a seed is a whole number from 0 to 2^64 − 1, got {seed!r}") from None
 
 
 def warm_weights(warm_start: Any) -> Array | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fedsolve.errors import ConfigError
+from fedsolve.scalars import is_whole
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Periodic(Renewals):
     period: int = 25
 
     def __post_init__(self) -> None:
-        if type(self.period) is not int or self.period < 1:
+        if not is_whole(self.period) or self.period < 1:
             raise ConfigError(f"a period is a whole number of iterations, at least 1; got {self.period!r}")
 
     def next_after(self, t: int, n: int) -> int | None:

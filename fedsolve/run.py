@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fedsolve.agreement import as_server, warm_start_by_name
 from fedsolve.calls import Mean, Sum
 from fedsolve.checkpoint import Checkpoint, Progress
 from fedsolve.client import Client, Memory
@@ -17,13 +18,15 @@ from fedsolve.confirm import Finding, confirm, separated
 from fedsolve.errors import ConfigError, QuorumNotReached
 from fedsolve.federation import Federation
 from fedsolve.history import Row, Run
+from fedsolve.interrupts import deferred
 from fedsolve.ledger import Ledger, Total
 from fedsolve.linalg import norm
 from fedsolve.measure import Certificate, Measure, Measurement, Scale, certificate
 from fedsolve.participation import Participation
 from fedsolve.preflight import as_transport, check_algorithm, check_needs, checked_seed, warm_weights
-from fedsolve.protocol import collect, describe
+from fedsolve.protocol import collect, describe, types_of
 from fedsolve.rounds import Algorithm, Finished
+from fedsolve.scalars import python_numbers, whole
 from fedsolve.stopping import (
     CONVERGED,
     DIVERGED,
@@ -64,8 +67,9 @@ def run(
                    default (it means the same in any units); tolerance=0 never stops early; `stopping=Stopping(…)` has
                    all limits there are, the norm of the gradient in the data's units among them
     transport      "in_process" or "processes"
-    warm_start     a model (or its weights) to start from
-    server         data of the server's own, for algorithms that use it
+    warm_start     a model to start from, whose weights are matched by the names of its columns, or an array of weights
+    server         data of the server's own, for algorithms that use it; it has the clients' columns, and is
+                   preprocessed as theirs are
     preprocess     a preprocessing protocol, agreed before the first round
     measure        value and gradient norm every so many rounds (0: only at the end)
     checkpoint     a file to save progress in, every `checkpoint_every` rounds; `resume=True` goes on from it if it is
@@ -78,17 +82,16 @@ def run(
         stopping = Stopping(
             Stopping.rounds if rounds is None else rounds, Stopping.tolerance if tolerance is None else tolerance
         )
-    if checkpoint_every < 1 or measure < 0:
-        raise ConfigError(
-            f"checkpoint_every is at least 1 and measure at least 0, got {checkpoint_every} and {measure}"
-        )
+    algorithm, preprocess = python_numbers(algorithm), python_numbers(preprocess)
+    checkpoint_every, measure = whole("checkpoint_every", checkpoint_every, 1), whole("measure", measure, 0)
+    warm_weights(warm_start)  # rejects now what is no warm start at all
     loop = _Loop(
         algorithm,
         as_transport(clients, transport),
         stopping,
         participation or Participation(),
         checked_seed(seed),
-        warm_weights(warm_start),
+        warm_start,
         server,
         preprocess,
         measure,
@@ -119,7 +122,7 @@ class _Loop:
     stopping: Stopping
     participation: Participation
     seed: int
-    warm_start: Array | None
+    warm_start: Any
     server: Client | None
     preprocess: Any
     measure_every: int
@@ -147,6 +150,7 @@ class _Loop:
         self.counted, self.sums = 0, {"algorithm": Total(), "measure": Total()}
         self.elapsed = 0.0
         extra = frozenset({Row}) | frozenset(getattr(self.preprocess, "transform_types", ()))
+        self.types = types_of(protocols) | extra
         self.checkpoint = (
             None if self.checkpoint_path is None else Checkpoint(self.checkpoint_path, self.algorithm, protocols, extra)
         )
@@ -159,11 +163,12 @@ class _Loop:
             self.fed = Federation(
                 self.transport, protocols, seed=self.seed, participation=self.participation, server=self.server
             )
-            self.fed.warm_start = self.warm_start
             self.fed.checkpointing = self.checkpoint is not None
             self.identity = describe((self.algorithm, self.preprocess, self.seed, self.fed.clients))
             self.began = time.perf_counter()
-            state = self._rounds(*self._first())
+            beginning = self._first()
+            with deferred(self.checkpoint is not None) as self.interrupts:
+                state = self._rounds(*beginning)
         finally:
             try:
                 self.transport.close()
@@ -176,6 +181,8 @@ class _Loop:
             model = model.with_transform(self.transform)
         if self.fed.feature_names is not None and hasattr(model, "with_names"):
             model = model.with_names(self.fed.feature_names)
+        if self.fed.classes is not None and hasattr(model, "with_classes"):
+            model = model.with_classes(self.fed.classes)
         if getattr(model, "features", None) is not None and hasattr(model, "with_inputs"):
             model = model.with_inputs(self.fed.features)  # some maps take any number of columns
         return Run(
@@ -197,13 +204,14 @@ class _Loop:
         if self.resume and self.checkpoint is not None and self.checkpoint.exists():
             return self._resumed()
         self.fed.join()
+        columns = self.fed.feature_names
         self.fed.begin_round(0)
         self.transform = None
         if self.preprocess is not None:
             self.transform = self.preprocess.fit(self.fed)
             self.fed.join()
-            if self.server is not None:
-                self.server.memory["transform"] = self.transform
+        as_server(self.server, self.fed, self.loss, columns, self.transform, self.types)
+        self.fed.warm_start = warm_start_by_name(self.warm_start, self.fed, self.loss, self.transform)
         self._learn_scale()
         state, done = _unwrap(self.algorithm.start(self.fed))
         self._note_server(0)
@@ -255,8 +263,9 @@ class _Loop:
                 measured = self._measure_now(state, row, ended is not None)
             if self._is_over(state, ended):
                 return state
-            if self.checkpoint is not None and row.round % self.checkpoint_every == 0:
+            if self.checkpoint is not None and (row.round % self.checkpoint_every == 0 or self.interrupts.pending):
                 self._save(state, row, measured)
+                self.interrupts.saved()
             if not measured:
                 self._measure_later(state, row)
             try:
@@ -279,6 +288,7 @@ class _Loop:
                     return state
             self._note_server(row.round + 1)
             stands = following is state
+            self.interrupts.unsaved = self.checkpoint is not None
             row, measured = self._row(row.round + 1, following, state), False
             state = following
             if done:
@@ -466,7 +476,7 @@ class _Loop:
         self.last_certificate = proof
         self.history.append(row)
         if self.on_round is not None:
-            self.on_round(row)
+            self.interrupts.call(self.on_round, row)
 
     # ── saving ──
 

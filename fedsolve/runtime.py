@@ -42,6 +42,7 @@ from fedsolve.files import (
 from fedsolve.links import UNLIMITED
 from fedsolve.locks import FileLock
 from fedsolve.messages import Counts, Failure, Reply, Request, Route
+from fedsolve.names import check_classes
 from fedsolve.protocol import client_step, fingerprint, signature, steps, types_of
 from fedsolve.schema import shortened
 from fedsolve.typing import Value
@@ -63,11 +64,24 @@ class ClientInfo:
 
 
 @dataclass(frozen=True)
+class LabelledInfo(ClientInfo):
+    """The same of a client whose labels, or columns of targets, have names.
+
+    declared  the client declares these classes; otherwise they are what a file's text target was numbered by
+    """
+
+    classes: tuple[str | float | bool, ...]
+    declared: bool
+
+
+@dataclass(frozen=True)
 class Session:
     """The protocol every client answers: joining a run."""
 
     @client_step
-    def join(self, client: Client, version: str, protocols: dict[str, str], checkpointed: bool) -> ClientInfo:
+    def join(
+        self, client: Client, version: str, protocols: dict[str, str], checkpointed: bool
+    ) -> ClientInfo | LabelledInfo:
         if version != __version__:
             raise ProtocolMismatch(f"the server runs fedsolve {version}, this client {__version__}: install the same")
         here = client.protocols
@@ -78,6 +92,8 @@ class Session:
                 raise ProtocolMismatch(f"protocol {name!r} has other hyper-parameters here: {here[name]!r}")
         for protocol in here.values():
             if hasattr(protocol, "loss"):
+                outputs = client.y.shape[1] if client.y.ndim == 2 else None
+                check_classes(client.classes, outputs, protocol.loss, f"client {client.name!r}")
                 protocol.loss.check(client)
                 if client.offset is not None and len(protocol.loss.shape(1, tuple(client.y.shape[1:]))) > 1:
                     raise DataError(
@@ -87,13 +103,27 @@ class Session:
             self._check_same_data(client)
         transform = client.memory.get("transform")
         known = not client.raw or transform is not None
-        return ClientInfo(
+        found = ClientInfo(
             client.weight,
             client.n_samples,
             client.design.shape[1] if known else None,
             tuple(client.y.shape[1:]),
-            client.feature_names if transform is None else transform.feature_names(),
+            client.column_names if transform is None else transform.feature_names(),
         )
+        classes = client.classes or client.numbering
+        if classes is None:
+            return found
+        return LabelledInfo(**vars(found), classes=classes, declared=client.classes is not None)
+
+    @client_step
+    def align(self, client: Client, columns: tuple[str, ...]) -> bool:
+        """Put the columns into this order from now on. It is kept in memory, so that a client that restarts, or a run
+        that is resumed, has it again; columns that are not this client's own are rejected."""
+        if client.feature_names is None:
+            raise DataError("the columns of this client have no names, so they cannot be put in another order")
+        client.ordered(columns)
+        client.memory["columns"] = columns
+        return True
 
     def _check_same_data(self, client: Client) -> None:
         """A run that is resumed goes on with the data it began with. The mark stays in the client's own memory."""

@@ -13,6 +13,7 @@ from fedsolve.errors import ConfigError, UnknownName, WrongType
 from fedsolve.federation import Federation
 from fedsolve.increments import Increment, Precision
 from fedsolve.renewals import Renewals
+from fedsolve.scalars import is_whole
 from fedsolve.typing import Array
 
 # How many eigenvectors a round: the same for all, by client, or as many as the link carries.
@@ -22,7 +23,7 @@ HowMany: TypeAlias = int | dict[str, int] | Literal["link"]
 def check_options(increment: HowMany, precision: str, renewals: Any = None) -> None:
     """Refuse what these options cannot be."""
     counts = tuple(increment.values()) if isinstance(increment, dict) else (increment,)
-    if increment != "link" and not all(type(one) is int and one >= 0 for one in counts):
+    if increment != "link" and not all(is_whole(one) and one >= 0 for one in counts):
         raise ConfigError(f"increment is a number of vectors, numbers by client, or 'link'; got {increment!r}")
     if precision not in get_args(Precision):
         raise ConfigError(f"precision is one of {', '.join(map(repr, get_args(Precision)))}; got {precision!r}")

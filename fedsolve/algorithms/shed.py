@@ -32,6 +32,7 @@ from fedsolve.measure import Measurement
 from fedsolve.models import LinearModel
 from fedsolve.quasi_newton import Pair
 from fedsolve.renewals import Fibonacci, Once, Renewals
+from fedsolve.scalars import is_whole
 from fedsolve.searches import Armijo
 from fedsolve.sharing import HowMany, Sharing, check_clients, check_options
 from fedsolve.typing import Array
@@ -68,7 +69,7 @@ class SHED:
 
     def __post_init__(self) -> None:
         check_options(self.increment, self.precision, self.renewals)
-        if not (type(self.lbfgs) is int and self.lbfgs >= 0 and self.solve in ("cg", "factor")):
+        if not (is_whole(self.lbfgs) and self.lbfgs >= 0 and self.solve in ("cg", "factor")):
             raise ConfigError(
                 f"lbfgs is a number of pairs, solve is 'cg' or 'factor'; got {self.lbfgs}, {self.solve!r}"
             )

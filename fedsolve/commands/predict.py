@@ -7,7 +7,6 @@ import difflib
 import io
 import json
 import math
-import re
 import shlex
 import sys
 from collections.abc import Collection, Sequence
@@ -27,6 +26,7 @@ from fedsolve.data.load import format_of
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.files import remove_leftovers, write_atomically
 from fedsolve.models import LinearModel, load_model
+from fedsolve.names import are_counted, take_columns
 from fedsolve.report.folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
 from fedsolve.typing import Array
 
@@ -109,7 +109,11 @@ def _model_in(folder: Path) -> Path:
 
 
 def _feature_names(path: Path, model: LinearModel) -> tuple[str, ...] | None:
-    """The raw columns by name: from what the run has left beside the model, or from the model."""
+    """The raw columns by name, in the model's order: from the model, or, where it only counts them, from what the run
+    has left beside it."""
+    known = model.input_names
+    if known is not None and not are_counted(known):
+        return known
     beside = path.with_name(SUMMARY)
     if beside.is_file():
         try:
@@ -118,17 +122,17 @@ def _feature_names(path: Path, model: LinearModel) -> tuple[str, ...] | None:
             names = None
         if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
             return tuple(names)
-    return model.feature_names if model.transform is None else tuple(column.name for column in model.transform.columns)
+    return known
 
 
 def _inputs(
     source: str, model: LinearModel, names: Sequence[str] | None, target: str | None, drop: Sequence[str]
 ) -> tuple[Array, Array | None]:
     if source in {info.name for info in rooms.datasets()}:
-        return _labelled(rooms.load(source), model)
+        return _labelled(rooms.load(source), model, names)
     path = Path(source).expanduser()
     if not path.is_file() or format_of(path) != "csv":  # features and targets are apart already
-        return _labelled(rooms.load(source), model)
+        return _labelled(rooms.load(source), model, names)
     columns = read_columns(path)
     for column in (*drop, *([] if target is None else [target])):
         if column not in columns:
@@ -155,13 +159,13 @@ def _chosen(
         if not missing:
             return wanted
         # Names that were only counted are none, unless the table has some of them.
-        if not _are_counted(found) and (not _are_counted(wanted) or len(missing) < len(wanted)):
+        if not are_counted(found) and (not are_counted(wanted) or len(missing) < len(wanted)):
             raise DataError(_without(source, missing, [name for name in found if name not in wanted], found))
     names = [name for name in found if name not in others]
     if expected is not None and len(names) != expected:
+        named = "" if wanted is None or are_counted(wanted) else f", by the names {_some(wanted)}"
         raise DataError(
-            f"{source}: {len(names)} columns ({_some(names)}), and the model takes {expected}"
-            f"{'' if wanted is None or _are_counted(wanted) else f' ({_some(wanted)})'}; "
+            f"{source}: {len(names)} columns ({_some(names)}), and the model takes {expected}{named}; "
             "say what is no feature with --target and --drop"
         )
     return names
@@ -174,18 +178,12 @@ def _without(source: str, missing: Sequence[str], spare: Sequence[str], found: S
     for name in missing[:SHOWN]:
         close = difflib.get_close_matches(name.casefold(), folded, n=1)
         hints.append(f"{name!r}" + (f" (is it {folded[close[0]]!r}?)" if close else ""))
+    has = f"the file has {_some(found)}" if len(found) <= SHOWN else f"of others the file has {_some(spare) or 'none'}"
     more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
     return (
-        f"{source}: no column {', '.join(hints)}{more}, and the model takes its columns by name; the file has "
-        f"{_some(found)}; rename those that are meant, or remove the header if they are in the model's order"
+        f"{source}: no column {', '.join(hints)}{more}, and the model takes its columns by name; {has}; rename those "
+        "that are meant, or remove the header if they are in the model's order"
     )
-
-
-def _are_counted(names: Sequence[str]) -> bool:
-    """Whether these are what columns are called that have no names."""
-    return all(re.fullmatch(r"column_\d+", name) for name in names) or list(names) == [
-        f"x{place}" for place in range(len(names))
-    ]
 
 
 def _some(names: Sequence[str]) -> str:
@@ -200,12 +198,19 @@ def _check_numbers(source: str, name: str, cells: Array) -> None:
             raise DataError(f"{source}: column {name!r}, row {row} below the header: {cell!r} is not a number")
 
 
-def _labelled(loaded: Dataset, model: LinearModel) -> tuple[Array, Array | None]:
-    """Inputs and targets: the names of classes for a classifier, numbers for a regression."""
+def _labelled(loaded: Dataset, model: LinearModel, wanted: Sequence[str] | None) -> tuple[Array, Array | None]:
+    """Inputs, by name where both sides have names, and targets: the names of classes for a classifier, numbers for a
+    regression."""
+    X, known = loaded.X, loaded.feature_names
+    if known is not None and wanted is not None and not are_counted(known) and not are_counted(wanted):
+        places = {name: place for place, name in enumerate(known)}
+        if missing := [name for name in wanted if name not in places]:
+            raise DataError(_without(loaded.name, missing, [name for name in known if name not in wanted], known))
+        X = take_columns(X, [places[name] for name in wanted])
     names = loaded.target_names
     if names is None or loaded.y.ndim != 1 or not model.is_classifier:
-        return loaded.X, loaded.y
-    return loaded.X, np.asarray(names, dtype=object)[loaded.y.astype(int)]
+        return X, loaded.y
+    return X, np.asarray(names, dtype=object)[loaded.y.astype(int)]
 
 
 def _matrix(columns: Sequence[Array]) -> Array:

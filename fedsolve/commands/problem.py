@@ -15,6 +15,7 @@ from fedsolve.data import Dataset
 from fedsolve.errors import ConfigError, DataError, UnknownName
 from fedsolve.losses import Logistic
 from fedsolve.models import LinearModel
+from fedsolve.names import are_counted, order_of, take_columns
 from fedsolve.participation import Participation
 from fedsolve.stopping import Stopping
 from fedsolve.transports import InProcess, Transport
@@ -61,9 +62,10 @@ def _prepare(what: config.Config, folder: Path) -> Problem:
     classes: tuple[Any, ...] | None = loaded.target_names
     if any(isinstance(getattr(one, "loss", None), Logistic) for one in algorithms.values()):
         loaded, classes = _binary(loaded, what.data.positive)
+    preprocess = _preprocess(what)
+    loaded = _as_declared(loaded, preprocess)
     clients = _divide(what, loaded, groups)
     _link(what.link, clients)
-    preprocess = _preprocess(what)
     if preprocess is None and any(client.raw for client in clients):
         raise ConfigError(f"{loaded.name} has text columns or missing values: add a [preprocess] table to the run file")
     return Problem(loaded, clients, classes, algorithms, preprocess)
@@ -245,6 +247,20 @@ def _divide(what: config.Config, loaded: Dataset, groups: Array | None) -> list[
         names=how.client_names,
         feature_names=loaded.feature_names,
     )
+
+
+def _as_declared(loaded: Dataset, preprocess: Any) -> Dataset:
+    """The data with its columns in the order in which the schema declares them, where both have names."""
+    names = loaded.feature_names
+    if preprocess is None or preprocess.schema is None or names is None:
+        return loaded
+    declared = tuple(column.name for column in preprocess.schema.columns)
+    if are_counted(names) and set(names) != set(declared):  # a table without a header: by place
+        return replace(loaded, feature_names=None)
+    what_to_do = "declare every column that is not dropped, under its own name"
+    order = order_of(names, declared, f"{loaded.name}, compared with the schema,", what_to_do)
+    test = None if loaded.X_test is None else take_columns(loaded.X_test, order)
+    return replace(loaded, X=take_columns(loaded.X, order), X_test=test, feature_names=declared)
 
 
 def _preprocess(what: config.Config) -> Any:

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 
 from fedsolve.data.dataset import Array, Dataset, is_missing
 from fedsolve.errors import DataError, InputError
+from fedsolve.names import Labels, checked_classes, checked_names, encode_labels
 
 FilePath = str | os.PathLike[str]
 
@@ -58,14 +59,17 @@ def read_csv(
     drop: Sequence[str | int] = (),
     groups: str | int | None = None,
     delimiter: str = ",",
+    classes: Sequence[str | float] | None = None,
 ) -> Dataset:
     """A table with one row per sample, plain, .gz or .bz2.
 
     `target`, `groups` and `drop` name columns, or count them from 0 (from the end: -1). Without `header=`,
     the first row is a header if no cell of it is a number; `names` are the column names of a table without
     one. Empty cells and those of `na` are NaN. A column with any cell that is not a number is text; then X is
-    an object array of floats, NaN and strings. A text target is numbered 0..k-1 with its values in
-    `target_names`. Every column, dropped ones too, is in `columns`.
+    an object array of floats, NaN and strings. A text target is numbered 0..k-1 with its values in `target_names`: in
+    the order of `classes`, else sorted. Declare `classes` where each site reads its own file, which may lack some of
+    them: numbered file by file, a label would not mean the same everywhere. Every column, dropped ones too, is in
+    `columns`.
     """
     table = read_columns(path, header=header, names=names, na=na, delimiter=delimiter)
     names = list(table)
@@ -78,7 +82,7 @@ def read_csv(
     if unknown := int(is_missing(table[y_name]).sum()):
         rows = len(table[y_name])
         raise DataError(f"{path}: target {y_name!r} is missing in {unknown} of {rows} rows; remove those rows.")
-    y, target_names = _numbered(table[y_name])
+    y, target_names = _numbered(table[y_name], classes, f"{path}, target {y_name!r}")
     return Dataset(
         Path(path).name,
         _matrix([table[name] for name in features]),
@@ -109,8 +113,9 @@ def read_columns(
         raise DataError(
             f"{path}: a header and no rows below it; expected at least one. Pass header=False if it is data."
         )
-    if len(names) != len(rows[0]) or len(set(names)) != len(names):
-        raise DataError(f"{path}: {len(rows[0])} columns, named {list(names)}; expected one different name for each.")
+    if len(names) != len(rows[0]):
+        raise DataError(f"{path}: {len(rows[0])} columns and {len(names)} names; expected one for each.")
+    names = checked_names(names, str(path))
 
     missing = {"", na} if isinstance(na, str) else {"", *na}
     return {name: _column(cells, missing) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
@@ -171,25 +176,40 @@ def _matrix(columns: Sequence[Array]) -> Array:
     return X
 
 
-def _numbered(y: Array) -> tuple[Array, tuple[str, ...] | None]:
-    """Numbers as they are; text as 0..k-1 in sorted order, with the texts."""
+def _numbered(
+    y: Array, classes: Sequence[str | float] | None = None, whose: str = "y"
+) -> tuple[Array, tuple[str, ...] | None]:
+    """Labels as their places among declared classes. Without: numbers as they are; text as 0..k-1 in sorted order,
+    with the texts."""
+    if classes is not None:
+        declared = checked_classes(classes, whose)
+        names = tuple(str(one) for one in declared)
+        return Labels.of(encode_labels(y, declared, whose).astype(np.int64), names), names
     if y.dtype.kind in "iub":
         return y.astype(np.int64), None
     if y.dtype.kind == "f":
         return y.astype(np.float64), None
-    classes, codes = np.unique(y.astype(str), return_inverse=True)
-    return codes.astype(np.int64), tuple(str(label) for label in classes)
+    found, codes = np.unique(y.astype(str), return_inverse=True)
+    names = tuple(str(label) for label in found)
+    return Labels.of(codes.astype(np.int64), names), names
 
 
 # ── arrays and images ──
 
 
-def read_npz(path: FilePath, *, groups: str | None = None, scale: bool = True, test: str = "test") -> Dataset:
+def read_npz(
+    path: FilePath,
+    *,
+    groups: str | None = None,
+    scale: bool = True,
+    test: str = "test",
+    classes: Sequence[str | float] | None = None,
+) -> Dataset:
     """Arrays x, y or x_train, y_train of an .npz file, or in capitals; x_test, y_test, class_names if any.
 
     Rows are flattened. Images, which are 8-bit arrays of three or more dimensions, are divided by 255 unless
     `scale=False`. `groups` is the key of an array that says whose each row is; any other array with one value
-    per row is in `columns`. `test` is the ending of the test arrays' keys.
+    per row is in `columns`. `test` is the ending of the test arrays' keys. `classes` is as for `read_csv`.
     """
     hint = "expected arrays of numbers or text saved by numpy.savez"
     with explained(path, "npz", hint), np.load(path, allow_pickle=False) as file:
@@ -200,7 +220,7 @@ def read_npz(path: FilePath, *, groups: str | None = None, scale: bool = True, t
             raise DataError(f"{path}: no array {key!r} among {sorted(arrays)}; expected x, y or x_train, y_train.")
     X, y = arrays.pop(x_key), arrays.pop(y_key)
     X_test, y_test = arrays.pop(f"x_{test}", X[:0]), arrays.pop(f"y_{test}", y[:0])
-    labels, target_names = _numbered(np.concatenate([y, y_test]))
+    labels, target_names = _numbered(np.concatenate([y, y_test]), classes, str(path))
     if target_names is None and "class_names" in arrays:
         target_names = tuple(str(name) for name in arrays.pop("class_names"))
     return Dataset(

@@ -16,6 +16,8 @@ from scipy.sparse import csr_array, issparse
 
 from fedsolve.data.schemes import IID, ByGroup, Indices, Scheme, checked_groups
 from fedsolve.errors import ConfigError, DataError
+from fedsolve.names import named_matrix, split_frame, text_classes
+from fedsolve.scalars import whole
 
 if TYPE_CHECKING:
     from fedsolve.client import Client
@@ -38,9 +40,8 @@ def split_indices(
         clients = scheme.client_count(group_of)
     if clients is None:
         raise ConfigError(f"{scheme}: among how many clients? Give clients=.")
-    if seed < 0:
-        raise ConfigError(f"seed = {seed}; expected 0 or more.")
-    return scheme.split(targets, clients, np.random.default_rng(seed), groups=group_of)
+    rng = np.random.default_rng(whole("seed", seed, 0))
+    return scheme.split(targets, whole("clients", clients), rng, groups=group_of)
 
 
 def partition(
@@ -55,18 +56,22 @@ def partition(
     groups: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
+    classes: Sequence[Any] | None = None,
 ) -> list[Client]:
     """The clients among whom (X, y) is divided.
 
     X is a dense or sparse matrix, or an object array with columns of text. Names are `client-0`, `client-1`
-    and so on (`client-00` if there are more than ten), or those of the groups, unless given.
+    and so on (`client-00` if there are more than ten), or those of the groups, unless given. Text labels are numbered
+    once for all clients, in the order of `classes`, or in alphabetical order.
     """
     from fedsolve.client import Client  # the data room is read before there are clients
 
-    if feature_names is None and hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a data frame
-        feature_names, X = [str(column) for column in X.columns], X.to_numpy()
+    X, feature_names = named_matrix(X, feature_names, "X")  # a data frame brings its names
     design = csr_array(X) if issparse(X) else np.asarray(X)
+    y, outputs = split_frame(y, "y")
     targets = np.asarray(y)
+    if classes is None:
+        classes = outputs if outputs is not None and len(outputs) > 1 else text_classes(targets)
     weights = None if sample_weight is None else np.asarray(sample_weight)
     offsets = None if offset is None else np.asarray(offset)
     if design.ndim != 2:
@@ -88,6 +93,7 @@ def partition(
             None if weights is None else weights[part],
             offset=None if offsets is None else offsets[part],
             feature_names=feature_names,
+            classes=classes,
         )
         for name, part in zip(names, rows, strict=True)
     ]

@@ -102,8 +102,8 @@ class Preprocess:
 
     @client_step
     def totals(self, client: Client) -> Totals:
-        columns, X = self._columns(client), _raw(client)
-        s = _weights(client)
+        columns = self._columns(client)
+        X, s = _raw(client, columns), _weights(client)
         if sp.issparse(X):
             # A zero that is not stored is observed all the same.
             weight = np.full(len(columns), s.sum())
@@ -114,9 +114,9 @@ class Preprocess:
 
     @client_step
     def spread(self, client: Client, mean: Array) -> Spread:
-        columns, X = self._columns(client), _raw(client)
+        columns = self._columns(client)
         require_shape("mean", mean, len(columns))
-        s, m = _weights(client), to_numpy(mean)
+        X, s, m = _raw(client, columns), _weights(client), to_numpy(mean)
         if sp.issparse(X):
             r = X.data - m[X.indices]
             zeros = s.sum() - _sparse_sums(X, np.ones_like(r), s)
@@ -132,7 +132,7 @@ class Preprocess:
         _check_agreed(columns, transform)
         client.memory["transform"] = transform
         _ = client.design  # what cannot be transformed is refused here, not in the first round
-        return _gaps(columns, _raw(client), _weights(client))
+        return _gaps(columns, _raw(client, columns), _weights(client))
 
     @client_step
     def width(self, client: Client) -> int:
@@ -178,7 +178,7 @@ class Preprocess:
                 if width != widths[first]:
                     raise DataError(
                         f"client {name!r} has {width} columns where {first!r} has {widths[first]}; "
-                        "all must have the same columns in the same order"
+                        "all must have the same columns"
                     ) from None
             raise
         return totals
@@ -197,28 +197,21 @@ class Preprocess:
     def _columns(self, client: Client) -> tuple[Numeric | Categorical, ...]:
         """The columns of this client's data, which must be those declared."""
         given = client.X.shape[1]
-        known = client.feature_names
         if self.schema is None:
-            names = known or tuple(f"x{j}" for j in range(given))
+            names = client.column_names or tuple(f"x{j}" for j in range(given))
             columns: tuple[Numeric | Categorical, ...] = tuple(self._numeric(name) for name in names)
         else:
             columns = self.schema.columns
             declared = tuple(column.name for column in columns)
-            if known is not None and known != declared:
+            if client.feature_names is None and len(columns) != given:
+                listed = ", ".join(declared[:8]) + (" …" if len(declared) > 8 else "")
                 raise DataError(
-                    f"the columns are {_some(known)}, and the schema declares {_some(declared)}; "
-                    "declare every column under its own name, in the order of the data"
+                    f"X has {given} columns where the schema has {len(columns)}: {listed}; without names they are "
+                    "taken by place"
                 )
-        if len(columns) != given:
-            declared = tuple(column.name for column in columns)
-            raise DataError(f"X has {given} columns where the schema has {len(columns)}: {_some(declared)}")
         if sp.issparse(client.X):
             check_sparse(columns)
         return columns
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
 
 
 # ── what a client computes ──
@@ -235,8 +228,10 @@ def _check_agreed(columns: Sequence[Column], transform: Transform) -> None:
         )
 
 
-def _raw(client: Client) -> Array:
-    return client.X if sp.issparse(client.X) else to_numpy(client.X)
+def _raw(client: Client, columns: Sequence[Column]) -> Array:
+    """The inputs with their columns in this order, matched by name where they have names."""
+    X = client.ordered([column.name for column in columns])
+    return X if sp.issparse(X) else to_numpy(X)
 
 
 def _weights(client: Client) -> Array:

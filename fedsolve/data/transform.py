@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from fedsolve.data.columns import Categorical, Numeric, Schema
 from fedsolve.errors import DataError
 from fedsolve.linalg import like, to_numpy
+from fedsolve.names import match_columns
 from fedsolve.typing import Array
 
 FORMAT = 1
@@ -69,13 +70,20 @@ class Transform:
         return tuple(name for column in self.columns for name in column.feature_names())
 
     def apply(self, X: Array) -> Array:
-        """Raw columns to float64; a CSR matrix stays one, an Array API array stays with its library."""
+        """Raw columns to float64; a CSR matrix stays one, an Array API array stays with its library.
+
+        The columns of a data frame are matched by name, in any order; those of anything else are taken by place.
+        """
+        names = [column.name for column in self.columns]
+        X = match_columns(
+            X, names, "the data frame", "give it exactly the columns that were preprocessed, in any order"
+        )
         if sp.issparse(X):
             return self._apply_sparse(X)
         if not isinstance(X, np.ndarray):
             if api.is_array_api_obj(X):
                 return like(self.apply(to_numpy(X)), X)
-            X = np.asarray(X, dtype=object)  # a list of rows or a data frame: no column changes its type for another
+            X = np.asarray(X, dtype=object)  # a list of rows: no column changes its type for another
         self._check_shape(X.shape)
         if X.dtype.kind in "fiub" and all(isinstance(one, Numeric) and not one.indicator for one in self.columns):
             return self._apply_numbers(X)

@@ -28,6 +28,7 @@ from fedsolve.errors import ConfigError, QuorumNotReached
 from fedsolve.federation import Federation
 from fedsolve.ledger import Ledger
 from fedsolve.losses import LinearLoss
+from fedsolve.scalars import is_whole
 from fedsolve.typing import Array
 
 Verdict = Literal["converges", "diverges", "too close to say"]
@@ -84,7 +85,7 @@ class Contraction:
     supports: ClassVar[frozenset[str]] = frozenset({"l1"})  # of the smooth part
 
     def __post_init__(self) -> None:
-        if not isinstance(self.steps, int) or self.steps < 1:
+        if not is_whole(self.steps) or self.steps < 1:
             raise ConfigError(f"steps is a whole number of at least 1, got {self.steps!r}")
 
     # ── clients ──

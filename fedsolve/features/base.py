@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import array_api_compat as api
@@ -94,13 +95,13 @@ def dense(X: Array) -> Array:
 
 def positive(name: str, given: Any) -> None:
     """Refuse what is no positive finite number."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or not (np.isfinite(given) and given > 0):
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < np.inf:
         raise ConfigError(f"{name} is a positive number, got {given!r}")
 
 
 def whole(name: str, given: Any, least: int = 1) -> None:
     """Refuse what is no whole number of at least `least`."""
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+    if isinstance(given, bool) or not isinstance(given, Integral) or given < least:
         raise ConfigError(f"{name} is a whole number of at least {least}, got {given!r}")
 
 

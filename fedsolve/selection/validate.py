@@ -13,6 +13,7 @@ from fedsolve.losses import LinearLoss
 from fedsolve.participation import Participation
 from fedsolve.preflight import as_transport, checked_seed
 from fedsolve.protocol import collect
+from fedsolve.scalars import is_whole, python_numbers
 from fedsolve.selection.batches import REPLY_BYTES, Progress
 from fedsolve.selection.candidates import Selection
 from fedsolve.selection.fits import FoldFits
@@ -46,11 +47,12 @@ def cross_validate(
     progress       called with how many of the fits are done, and how many there are
     """
     grid = _checked(losses, folds, reply_bytes)
+    folds, seed, reply_bytes = int(folds), checked_seed(seed), int(reply_bytes)
     protocol: FoldSums | FoldFits
     if grid[0].quadratic:
-        protocol = FoldSums(tuple(dict.fromkeys(map(unpenalised, grid))), folds, checked_seed(seed))
+        protocol = FoldSums(tuple(dict.fromkeys(map(unpenalised, grid))), folds, seed)
     else:
-        protocol = FoldFits(grid, folds, checked_seed(seed))
+        protocol = FoldFits(grid, folds, seed)
     protocols: dict[str, Any] = {"folds": protocol}
     if preprocess is not None:
         protocols.update(collect("preprocess", preprocess))
@@ -79,7 +81,7 @@ def _checked(losses: Sequence[LinearLoss], folds: int, reply_bytes: int) -> tupl
             f"cross_validate takes a list of losses to choose between, got {losses!r}; give a list, or make a grid "
             "with loss_grid(loss, l2=[0.1, 1.0])"
         )
-    grid = tuple(losses)
+    grid = tuple(python_numbers(loss) for loss in losses)
     if not grid or not all(isinstance(loss, LinearLoss) for loss in grid):
         raise ConfigError(
             f"cross_validate takes a grid of losses, such as [Squared(l2=0.1), Squared(l2=1.0)], got {losses!r}"
@@ -88,9 +90,9 @@ def _checked(losses: Sequence[LinearLoss], folds: int, reply_bytes: int) -> tupl
     if len(kinds) > 1:
         said = ", ".join(sorted(name if classes is None else f"{name}(classes={classes})" for name, classes in kinds))
         raise ConfigError(f"errors of different losses do not compare: a grid has one kind of loss, got {said}")
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
+    if not is_whole(folds) or folds < 2:
         raise ConfigError(f"folds is a whole number of at least two, got {folds!r}")
-    if isinstance(reply_bytes, bool) or not isinstance(reply_bytes, int) or reply_bytes < 1:
+    if not is_whole(reply_bytes) or reply_bytes < 1:
         raise ConfigError(f"reply_bytes is a whole number of bytes, got {reply_bytes!r}")
     return grid
 
