@@ -15,7 +15,7 @@ import numpy as np
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.linalg import largest_eigenvalue, like, namespace, to_numpy
+from fedsolve.linalg import like, namespace, to_numpy
 from fedsolve.losses.base import LinearLoss
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
@@ -92,10 +92,18 @@ class Softmax(LinearLoss):
 
     def _curved(self, client: Client, w: Array, change: Array) -> Array:
         """(diag(p) − ppᵀ) · change of each sample."""
-        xp = client.xp
-        P = _probabilities(xp, self.predictor(client, w))
+        xp, P = client.xp, self._at(client, w)
         weighted = P * change
         return weighted - P * xp.sum(weighted, axis=1, keepdims=True)
+
+    def _sample_curvature(self, client: Client, w: Array) -> Array | None:
+        """The diagonal of diag(p) − ppᵀ of each sample."""
+        P = self._at(client, w)
+        return P * (1.0 - P)
+
+    def _at(self, client: Client, w: Array) -> Array:
+        """The probabilities of each sample, kept for the last w."""
+        return client.at((self, "probabilities"), w, lambda v: _probabilities(client.xp, self.predictor(client, v)))
 
     def _loose_rows(self, p: int) -> range:
         """The rows whose sum over the classes the data leaves open."""
@@ -119,10 +127,14 @@ class Softmax(LinearLoss):
     def penalty_diagonal(self, order: int) -> Array:
         return np.repeat(super().penalty_diagonal(order // self.classes), self.classes)
 
+    def penalty_curvature(self, shape: tuple[int, ...]) -> Array:
+        diagonal = super().penalty_curvature(shape)
+        diagonal[self._loose_rows(shape[0]), :] += 1.0 / self.classes
+        return diagonal
+
     def smoothness(self, client: Client) -> float:
-        gram = self.design(client).gram(client.sample_weight)
-        loose = 1.0 if self._loose_rows(gram.n) else 0.0  # the eigenvalue of (1/k) 1 1ᵀ
-        return self.curvature_bound * largest_eigenvalue(gram) / client.weight + max(self.l2, loose)
+        loose = 1.0 if self._loose_rows(self.design(client).shape[1]) else 0.0  # the eigenvalue of (1/k) 1 1ᵀ
+        return self.curvature_bound * self._largest_of_gram(client) / client.weight + max(self.l2, loose)
 
     def check(self, client: Client) -> None:
         y = to_numpy(client.y)
