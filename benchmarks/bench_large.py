@@ -33,7 +33,7 @@ LOSS = fs.Logistic(l2=L2)
 
 
 def problem(features: int) -> tuple[sp.csr_array, np.ndarray]:
-    """Rows of standard normal entries at places drawn at random; labels by a model in which one weight in ten counts."""
+    """Rows of standard normal entries at random places; labels by a model in which one weight in ten counts."""
     rng = np.random.default_rng(0)
     places = np.sort(rng.integers(0, features, (SAMPLES, ENTRIES)), axis=1).ravel()
     ends = np.arange(0, SAMPLES * ENTRIES + 1, ENTRIES)

@@ -1,8 +1,8 @@
 """A client's inputs as the losses see them: products with them, never the matrix itself.
 
-`matvec`, `rmatvec`, `squares(weights)`, `gram(weights)`, `normal(weights, r)`, `rows(index)`, `take(part)` and `blocks()` are all that
-losses and algorithms use, so that dense and sparse inputs, and feature-mapped ones that are never whole in memory
-(`features/mapped.py`), are the same to them.
+`matvec`, `rmatvec`, `squares(weights)`, `gram(weights)`, `normal(weights, r)`, `rows(index)`, `take(part)` and
+`blocks()` are all that losses and algorithms use, so that dense and sparse inputs, and feature-mapped ones that are
+never whole in memory (`features/mapped.py`), are the same to them.
 """
 
 from __future__ import annotations

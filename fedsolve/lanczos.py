@@ -15,8 +15,8 @@ from fedsolve.typing import Array
 def largest_eigenvalue_by_products(
     product: Callable[[Array], Array], order: int, sample: Array, accuracy: float = 1e-3, most: int = 300
 ) -> float:
-    """λ_max of a positive semidefinite matrix, or up to `accuracy` of itself more: what Lanczos found plus its residual,
-    within which an eigenvalue lies.
+    """λ_max of a positive semidefinite matrix, or up to `accuracy` of itself more: what Lanczos found plus its
+    residual, within which an eigenvalue lies.
 
     The first vector is drawn from a seed of its own, so that the same matrix gives the same bits. `sample` says of what
     library and on what device vectors are.

@@ -20,7 +20,14 @@ from fedsolve.ledger import Ledger, Total
 from fedsolve.linalg import norm
 from fedsolve.measure import Certificate, Measure, Measurement, certificate
 from fedsolve.participation import Participation
-from fedsolve.preflight import as_transport, check_algorithm, check_needs, checked_seed, warm_weights
+from fedsolve.preflight import (
+    as_transport,
+    check_algorithm,
+    check_needs,
+    check_resources,
+    checked_seed,
+    warm_weights,
+)
 from fedsolve.protocol import collect, describe
 from fedsolve.rounds import Algorithm, Finished
 from fedsolve.stopping import CONVERGED, DIVERGED, FINISHED, QUORUM, Stopping, Verdict, rounds_in_words
@@ -180,6 +187,7 @@ class _Loop:
             self.fed.join()
             if self.server is not None:
                 self.server.memory["transform"] = self.transform
+        check_resources(self.algorithm, self.loss, self.fed)
         state, done = _unwrap(self.algorithm.start(self.fed))
         self._note_server(0)
         return state, self._row(0, state, None), False, done
@@ -202,6 +210,7 @@ class _Loop:
         # The new attempt is on disk before anyone hears of it, so that no two servers share a number.
         self._save(progress.state, progress.pending, progress.measured)
         self.fed.join()
+        check_resources(self.algorithm, self.loss, self.fed)
         return progress.state, progress.pending, progress.measured, False
 
     # ── the loop ──

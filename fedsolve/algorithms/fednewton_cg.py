@@ -28,6 +28,7 @@ from fedsolve.client import Client, client_step
 from fedsolve.conjugate import Recurrence, forcing
 from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes, local_solves
 from fedsolve.losses import LinearLoss
 from fedsolve.measure import Measurement
 from fedsolve.models import LinearModel
@@ -107,15 +108,15 @@ class FedNewtonCG:
     # ── server ──
 
     def start(self, fed: Federation) -> State:
-        chosen = self.preconditioner or self._by_size(fed)
+        chosen = self.preconditioner or self._by_size(self.loss.order(fed.features, fed.outputs))
         if chosen != "local inverse":
             return self._begin(fed, fed.start_point(self.loss), chosen)
         from_local_fits = self.loss.quadratic and fed.warm_start is None
         w = fed.mean(self.local_minimiser) if from_local_fits else fed.start_point(self.loss)
         return self._begin(fed, w, chosen, first=True)
 
-    def _by_size(self, fed: Federation) -> Preconditioner:
-        return "local inverse" if self.loss.order(fed.features, fed.outputs) <= LARGE else "diagonal"
+    def _by_size(self, order: int) -> Preconditioner:
+        return "local inverse" if order <= LARGE else "diagonal"
 
     def _begin(self, fed: Federation, w: Array, preconditioner: str, before: float = 0.0, first: bool = False) -> State:
         """A fresh gradient at w, and no recurrence yet."""
@@ -179,6 +180,14 @@ class FedNewtonCG:
     def measured(self, state: State) -> Measurement | None:
         # For a quadratic the model moves on with the recurrence, and its gradient is not known afresh.
         return None if self.loss.quadratic else Measurement(state.value, state.gradient)
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        """A Newton step's round sends its gradient too."""
+        chosen = self.preconditioner or self._by_size(sizes.order)
+        gradient = 0 if self.loss.quadratic else 1
+        if chosen == "local inverse":
+            return local_solves(sizes, models=2 + gradient)
+        return Footprint(sent=(1 + gradient * (2 if chosen == "diagonal" else 1)) * sizes.weights)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

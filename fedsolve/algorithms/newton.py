@@ -19,6 +19,7 @@ from fedsolve import prox
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes
 from fedsolve.linalg import factor, norm
 from fedsolve.losses import LinearLoss
 from fedsolve.measure import Measurement
@@ -109,6 +110,11 @@ class Newton:
         step = H.solve(state.gradient)
         moving = norm(step) > 1e-2 * (1.0 + norm(state.w))
         return Measurement(state.value, state.gradient, float((state.gradient * step).sum()), not H.definite, moving)
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        # The Hessian, that of the trial and the factor at the server; a quadratic's is kept by its clients.
+        held, working = (sizes.matrix, 0) if self.loss.quadratic else (0, sizes.matrix)
+        return Footprint(held, working, 3 * sizes.matrix, sizes.triangle + sizes.weights)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

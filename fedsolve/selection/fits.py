@@ -19,9 +19,10 @@ from fedsolve.arrays import Symmetric
 from fedsolve.calls import Call, Sum
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes
 from fedsolve.linalg import like
 from fedsolve.losses import LinearLoss
-from fedsolve.selection.batches import Progress, first_that_fit
+from fedsolve.selection.batches import WITHOUT_SUMS, Progress, first_that_fit
 from fedsolve.selection.candidates import Candidate
 from fedsolve.selection.descent import Fit
 from fedsolve.selection.folds import check_folds, fold_weights, outside
@@ -102,6 +103,12 @@ class FoldFits:
         )
 
     # ── server ──
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        # One fit at the least: its Hessian, that of the trial and the factor.
+        return Footprint(
+            working=sizes.matrix, server=3 * sizes.matrix, sent=sizes.triangle + sizes.weights, instead=WITHOUT_SUMS
+        )
 
     def candidates(
         self, fed: Federation, losses: Sequence[LinearLoss], reply_bytes: int, progress: Progress
