@@ -17,6 +17,8 @@ from fedsolve.typing import Array
 # a more accurate step saves in outer iterations it costs in inner ones.
 LOOSEST, TIGHTEST = 0.3, 1e-3
 ROUNDING = 1e-13  # a residual fallen by this much is rounding
+# Per unknown: a curvature this far below the largest is rounding.
+FLAT = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Recurrence:
     gain     by how much the last iteration brought pᵀHp/2 + gᵀp down, doubled: its squared length in the norm of H
     previous the gain of the iteration before it
     energy   the sum of all gains, ‖p‖² in the norm of H
+    mass     dᵀMd of the last direction
+    steepest the largest dᵀHd / dᵀMd of any direction
     done     iterations
     """
 
@@ -42,14 +46,17 @@ class Recurrence:
     gain: Array
     previous: Array
     energy: Array
+    mass: Array
+    steepest: Array
     done: int = 0
 
     @staticmethod
-    def begun(g: Array, separable: bool) -> Recurrence:
-        """Before the first iteration."""
+    def begun(g: Array, separable: bool, steepest: Array | None = None) -> Recurrence:
+        """Before the first iteration; `steepest` as far as it is known of an earlier system with the same H."""
         zero = np.zeros(g.shape)
         none = np.zeros(g.shape[1:] if separable else ())
-        return Recurrence(zero, -g, zero, none, none, none, none, none)
+        known = none if steepest is None else steepest
+        return Recurrence(zero, -g, zero, none, none, none, none, none, none, known)
 
     def dot(self, a: Array, b: Array) -> Array:
         """The inner product: of each column where columns are problems of their own, else of the whole."""
@@ -62,7 +69,13 @@ class Recurrence:
 
     def advanced(self, d: Array, rz: Array, q: Array) -> tuple[Recurrence, Array]:
         """After a step along d with q = H d, and that step."""
-        alpha = _ratio(rz, self.dot(d, q))
+        curvature = self.dot(d, q)
+        # M d is r + β M d_last, and r is orthogonal to d_last.
+        mass = rz + _ratio(rz, self.rz) ** 2 * self.mass
+        steepest = np.maximum(self.steepest, _ratio(curvature, mass))
+        # Where H is singular, rounding alone leads into directions without curvature: there is nothing to gain.
+        bent = curvature > FLAT * d.shape[0] * steepest * mass
+        alpha = np.where(bent, _ratio(rz, curvature), 0.0)
         step, gain = alpha * d, alpha * rz
         return replace(
             self,
@@ -74,6 +87,8 @@ class Recurrence:
             gain=gain,
             previous=self.gain,
             energy=self.energy + gain,
+            mass=mass,
+            steepest=steepest,
             done=self.done + 1,
         ), step
 

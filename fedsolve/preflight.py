@@ -89,14 +89,14 @@ def check_needs(algorithm: Any, loss: Any) -> None:
             raise ConfigError(f"{name} needs a loss with {need}, which {type(loss).__name__} does not have")
 
 
-def check_resources(protocol: Any, loss: Any, fed: Federation) -> None:
+def check_resources(protocol: Any, loss: Any, fed: Federation, name: str | None = None) -> None:
     """Reject what will not fit into memory, or into a client's link, before anything large is computed.
 
     Clients on this machine share its memory with the server; of others only the server's part is known here.
     """
     if not isinstance(loss, LinearLoss):
         return
-    name = type(protocol).__name__
+    name = name or type(protocol).__name__
     sizes = {client: Sizes.of(loss, fed.features, fed.outputs, info.samples) for client, info in fed.info.items()}
     needs = {client: footprint(protocol, one) for client, one in sizes.items()}
     here: dict[str, Client] = getattr(fed.transport, "clients", {})

@@ -118,7 +118,15 @@ class FedNewtonCG:
     def _by_size(self, order: int) -> Preconditioner:
         return "local inverse" if order <= LARGE else "diagonal"
 
-    def _begin(self, fed: Federation, w: Array, preconditioner: str, before: float = 0.0, first: bool = False) -> State:
+    def _begin(
+        self,
+        fed: Federation,
+        w: Array,
+        preconditioner: str,
+        before: float = 0.0,
+        first: bool = False,
+        steepest: Array | None = None,
+    ) -> State:
         """A fresh gradient at w, and no recurrence yet."""
         ask, diagonal = Mean(self.local_gradient, w=w, first=first), np.zeros(0)
         if preconditioner == "diagonal":
@@ -126,12 +134,13 @@ class FedNewtonCG:
             diagonal = data + self.loss.penalty_curvature(data.shape)
         else:
             ((value, g),) = fed.exchange(ask)
-        inner = Recurrence.begun(g, self.loss.separable)
+        inner = Recurrence.begun(g, self.loss.separable, steepest)
         return State(w, value, g, diagonal, inner, before, preconditioner, fed.cohort.clients)
 
     def round(self, fed: Federation, state: State) -> State:
         if state.cohort != fed.cohort.clients:
-            state = self._begin(fed, self._salvaged(fed, state), state.preconditioner)
+            known = state.inner.steepest if self.loss.quadratic else None
+            state = self._begin(fed, self._salvaged(fed, state), state.preconditioner, steepest=known)
         d, rz = state.inner.direction(self._preconditioned(fed, state))
         q = self._product(fed, state, d)
         if fed.cohort.clients != state.cohort:  # A and H, or g and H, were of different clients: begin again

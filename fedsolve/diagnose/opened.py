@@ -24,7 +24,7 @@ def opened(name: str, protocol: Any, clients: Clients, transport: str | type[Any
     """
     check_needs(protocol, protocol.loss)
     if isinstance(clients, Federation):
-        check_resources(protocol, protocol.loss, clients)
+        check_resources(protocol, protocol.loss, clients, f"diagnosis ({name})")
         with clients.setting_up():
             yield clients
         return
@@ -34,7 +34,7 @@ def opened(name: str, protocol: Any, clients: Clients, transport: str | type[Any
     try:
         fed = Federation(road, protocols, seed=checked_seed(seed))
         fed.join()
-        check_resources(protocol, protocol.loss, fed)
+        check_resources(protocol, protocol.loss, fed, f"diagnosis ({name})")
         fed.begin_round(0)
         yield fed
     finally:

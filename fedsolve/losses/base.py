@@ -34,7 +34,8 @@ from fedsolve.models import LinearModel
 from fedsolve.typing import Array
 
 Intercept = Literal["free", "penalised"] | None
-# The order above which a Gram matrix is not formed for its largest eigenvalue alone.
+# The number of features above which no Gram matrix is formed for its largest eigenvalue alone, and no pass over the
+# weights is made that can be spared.
 BY_PRODUCTS = 2048
 
 
@@ -106,8 +107,8 @@ class LinearLoss(ABC):
         """f_j(w − ηp) for each η of a grid: two products with the data serve them all."""
         here, change = self.predictor(client, w), self.design(client).matvec(p)
         client.count("losses", client.n_samples * steps.shape[0])
-        etas = [float(step) for step in steps]
-        values = [self._mean_loss(client, here - eta * change) + self.penalty(w - eta * p) for eta in etas]
+        penalty = self._penalty_along(w, p)
+        values = [self._mean_loss(client, here - eta * change) + penalty(eta) for eta in map(float, steps)]
         return client.xp.asarray(values, dtype=client.xp.float64, device=device(client.y))
 
     def slopes_along(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
@@ -118,9 +119,11 @@ class LinearLoss(ABC):
         client.count("gradients", client.n_samples * steps.shape[0])
         against = -change if s is None else -change * (s if change.ndim == 1 else s[:, None])
 
+        penalty = self._penalty_slope_along(w, p)
+
         def slope(eta: float) -> float:
-            penalty = float(xp.sum(self._add_penalty_gradient(xp.zeros_like(w), w - eta * p) * p))
-            return float(xp.sum(self.derivative(xp, here - eta * change, y) * against)) / client.weight - penalty
+            of_data = float(xp.sum(self.derivative(xp, here - eta * change, y) * against)) / client.weight
+            return of_data - penalty(eta)
 
         return xp.asarray([slope(float(step)) for step in steps], dtype=xp.float64, device=device(client.y))
 
@@ -306,6 +309,29 @@ class LinearLoss(ABC):
             return 0.0
         penalised = w[:-1, ...] if self.intercept == "free" else w
         return 0.5 * self.l2 * float(namespace(w).sum(penalised * penalised))
+
+    # Along a line the penalties are a parabola: for many weights its three numbers spare a pass for each step.
+
+    def _penalty_along(self, w: Array, p: Array) -> Callable[[float], float]:
+        """η ↦ penalty(w − ηp)."""
+        if w.shape[0] <= BY_PRODUCTS:
+            return lambda eta: self.penalty(w - eta * p)
+        here, slope, bend = self._penalty_parabola(w, p)
+        return lambda eta: here - eta * slope + eta * eta * bend
+
+    def _penalty_slope_along(self, w: Array, p: Array) -> Callable[[float], float]:
+        """η ↦ ∇penalty(w − ηp) · p."""
+        xp = namespace(w)
+        if w.shape[0] <= BY_PRODUCTS:
+            return lambda eta: float(xp.sum(self._add_penalty_gradient(xp.zeros_like(w), w - eta * p) * p))
+        _, slope, bend = self._penalty_parabola(w, p)
+        return lambda eta: slope - 2 * eta * bend
+
+    def _penalty_parabola(self, w: Array, p: Array) -> tuple[float, float, float]:
+        """penalty(w), ∇penalty(w) · p and penalty(p)."""
+        xp = namespace(w)
+        slope = float(xp.sum(self._add_penalty_gradient(xp.zeros_like(w), w) * p))
+        return self.penalty(w), slope, self.penalty(p)
 
     def _add_penalty_gradient(self, g: Array, w: Array) -> Array:
         if self.l2:

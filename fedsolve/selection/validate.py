@@ -63,7 +63,7 @@ def cross_validate(
             preprocess.fit(fed)
             fed.join()
         for loss in grid:
-            check_resources(protocol, loss, fed)
+            check_resources(protocol, loss, fed, "cross-validation")
         if folds > (samples := sum(info.samples for info in fed.info.values())):
             raise DataError(f"{folds} folds of {samples} samples: some would have no samples, use fewer folds")
         found = protocol.candidates(fed, grid, reply_bytes, progress or (lambda done, of: None))
