@@ -40,6 +40,7 @@ DENSE = {
     "MontDec": fs.MontDec(LOGISTIC),
     "FedNewton": fs.FedNewton(LOGISTIC),
     "FedNewtonCG": fs.FedNewtonCG(LOGISTIC, preconditioner="local inverse"),
+    "GIANT": fs.GIANT(LOGISTIC),
     "DKRR": fs.DKRR(SQUARED),
     "FedProx": fs.FedProx(SQUARED),
 }
@@ -143,6 +144,7 @@ print(fs.run(fs.FedNewtonCG(fs.Logistic(l2=1e-3)), clients).converged)
         (fs.FedNewtonCG(LOGISTIC, preconditioner="diagonal"), 3),
         (fs.FedNewtonCG(LOGISTIC, preconditioner="none"), 2),
         (fs.FedNewton(LOGISTIC), 2),
+        (fs.GIANT(LOGISTIC), 2),
         (fs.Scaffold(LOGISTIC), 2),
         (fs.AGD(LOGISTIC), 1),
         (fs.FedAvg(LOGISTIC), 1),
