@@ -105,10 +105,8 @@ class FoldFits:
     # ── server ──
 
     def footprint(self, sizes: Sizes) -> Footprint:
-        # One fit at the least: its Hessian, that of the trial and the factor.
-        return Footprint(
-            working=sizes.matrix, server=3 * sizes.matrix, sent=sizes.triangle + sizes.weights, instead=WITHOUT_SUMS
-        )
+        # One fit at the least: its Hessian, that of the trial and the factor. Replies are as large as is asked for.
+        return Footprint(working=sizes.matrix, server=3 * sizes.matrix, instead=WITHOUT_SUMS)
 
     def candidates(
         self, fed: Federation, losses: Sequence[LinearLoss], reply_bytes: int, progress: Progress

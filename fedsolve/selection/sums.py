@@ -79,13 +79,8 @@ class FoldSums:
     # ── server ──
 
     def footprint(self, sizes: Sizes) -> Footprint:
-        # The sums of all folds, and those of the others with their factor.
-        return Footprint(
-            working=sizes.matrix,
-            server=(self.folds + 2) * sizes.matrix,
-            sent=sizes.triangle + sizes.weights,
-            instead=WITHOUT_SUMS,
-        )
+        # The sums of all folds, and those of the others with their factor. Replies are as large as is asked for.
+        return Footprint(working=sizes.matrix, server=(self.folds + 2) * sizes.matrix, instead=WITHOUT_SUMS)
 
     def candidates(
         self, fed: Federation, losses: Sequence[LinearLoss], reply_bytes: int, progress: Progress
