@@ -94,7 +94,7 @@ def check_resources(protocol: Any, loss: Any, fed: Federation, name: str | None 
 
     Clients on this machine share its memory with the server; of others only the server's part is known here.
     """
-    if not isinstance(loss, LinearLoss):
+    if not isinstance(loss, LinearLoss) or not fed.info:  # nothing is known of sizes
         return
     name = name or type(protocol).__name__
     sizes = {client: Sizes.of(loss, fed.features, fed.outputs, info.samples) for client, info in fed.info.items()}
