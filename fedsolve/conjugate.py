@@ -84,11 +84,13 @@ class Recurrence:
             d=d,
             rz=rz,
             first=self.first if self.done else rz,
-            gain=gain,
+            gain=np.asarray(
+                gain
+            ),  # NumPy makes numbers of arrays without a dimension, and a checkpoint tells them apart
             previous=self.gain,
-            energy=self.energy + gain,
-            mass=mass,
-            steepest=steepest,
+            energy=np.asarray(self.energy + gain),
+            mass=np.asarray(mass),
+            steepest=np.asarray(steepest),
             done=self.done + 1,
         ), step
 
