@@ -48,7 +48,9 @@ class Approximation:
         return max(0.0, 1.0 - self.least / self.rho) if self.rho > 0 else 0.0
 
     def dense(self) -> Array:
-        return (self.vectors * self.weights) @ self.vectors.T + self.rho * np.eye(self.order)
+        full = (self.vectors * self.weights) @ self.vectors.T
+        full.flat[:: self.order + 1] += self.rho
+        return full
 
     def product(self, x: Array) -> Array:
         coordinates = self.vectors.T @ x

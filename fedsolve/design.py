@@ -1,8 +1,8 @@
 """A client's inputs as the losses see them: products with them, never the matrix itself.
 
-`matvec`, `rmatvec`, `gram(weights)`, `normal(weights, r)`, `rows(index)`, `take(part)` and `blocks()` are all that
-losses and algorithms use, so that dense and sparse inputs, and feature-mapped ones that are never whole in memory
-(`features/mapped.py`), are the same to them.
+`matvec`, `rmatvec`, `squares(weights)`, `gram(weights)`, `normal(weights, r)`, `rows(index)`, `take(part)` and
+`blocks()` are all that losses and algorithms use, so that dense and sparse inputs, and feature-mapped ones that are
+never whole in memory (`features/mapped.py`), are the same to them.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ class Design(Protocol):
 
     def rmatvec(self, r: Array) -> Array:
         """Xᵀ r, for a vector or for columns."""
+        ...
+
+    def squares(self, weights: Array) -> Array:
+        """Σ_i s_i x_i ∘ x_i, the diagonal of gram(weights), for a vector of weights or for columns."""
         ...
 
     def gram(self, weights: Array | None = None) -> Symmetric:
@@ -85,6 +89,16 @@ class DenseDesign:
 
     def rmatvec(self, r: Array) -> Array:
         return self.X.T @ r
+
+    def squares(self, weights: Array) -> Array:
+        if self.xp is not np:
+            return (self.X * self.X).T @ weights
+        n, p = self.X.shape
+        rows, total = max(1, SCRATCH // p), np.zeros((p, *weights.shape[1:]))
+        for start in range(0, n, rows):  # never a second copy of all the data
+            block = self.X[start : start + rows]
+            total += np.multiply(block, block, out=scratch(block.shape)).T @ weights[start : start + rows]
+        return total
 
     def gram(self, weights: Array | None = None) -> Symmetric:
         # S.T @ S with one and the same S: BLAS sees the symmetry and does half the work.
@@ -141,6 +155,10 @@ class SparseDesign:
 
     def rmatvec(self, r: Array) -> Array:
         return self._transposed @ r
+
+    def squares(self, weights: Array) -> Array:
+        X = self.X
+        return sp.csr_array((X.data * X.data, X.indices, X.indptr), shape=X.shape).T @ weights
 
     def gram(self, weights: Array | None = None) -> Symmetric:
         n, p = self.X.shape
@@ -246,6 +264,9 @@ class WithIntercept:
         last = self.xp.sum(r, axis=0)
         return self._join(self.inner.rmatvec(r), last[None, ...])
 
+    def squares(self, weights: Array) -> Array:
+        return self._join(self.inner.squares(weights), self.xp.sum(weights, axis=0)[None, ...])
+
     def gram(self, weights: Array | None = None) -> Symmetric:
         s = self._ones() if weights is None else weights
         inner, column = self.inner.normal(weights, s)
@@ -306,28 +327,6 @@ def gram_entries(design: Design, weights: Array) -> Entries:
     if isinstance(design, SparseDesign) and design.paired:
         return design.gram_entries(weights)
     return Entries.of(design.gram(weights))
-
-
-def column_squares(design: Design, weights: Array | None) -> Array:
-    """Σ_i s_i x_ik² of each column k: the diagonal of `gram(weights)`, without the rest of it."""
-    if isinstance(design, SparseDesign):
-        entries = design.X.data * design.X.data
-        if weights is not None:
-            entries *= np.repeat(weights, np.diff(design.X.indptr))
-        return np.bincount(design.X.indices, weights=entries, minlength=design.shape[1])
-    xp = namespace(design.sample)
-    total = xp.zeros(design.shape[1], dtype=xp.float64, device=device(design.sample))
-    for part, block in design.blocks():
-        for rows in _pieces(block.shape):  # no copy of a whole block
-            piece, s = block[rows, ...], None if weights is None else weights[part][rows]
-            total = total + (xp.sum(piece * piece, axis=0) if s is None else s @ (piece * piece))
-    return total
-
-
-def _pieces(shape: tuple[int, ...]) -> Iterator[slice]:
-    size = max(1, SCRATCH // max(1, shape[1]))
-    for start in range(0, shape[0], size):
-        yield slice(start, start + size)
 
 
 def as_design(X: Array) -> Design:

@@ -114,7 +114,13 @@ class LinearModel:
             raise
 
     def _refuse_missing(self, X: Array) -> None:
-        wrong = np.argwhere(np.isnan(X.toarray() if sp.issparse(X) else X))
+        if sp.issparse(X):
+            entries = sp.coo_array(X)
+            missing = np.isnan(entries.data)
+            wrong = np.stack([entries.row[missing], entries.col[missing]], axis=1)
+            wrong = wrong[np.lexsort((wrong[:, 1], wrong[:, 0]))]
+        else:
+            wrong = np.argwhere(np.isnan(X))
         if len(wrong):
             row, column = wrong[0]
             raise DataError(

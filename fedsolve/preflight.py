@@ -8,10 +8,20 @@ from typing import Any, cast
 import numpy as np
 
 from fedsolve.client import Client
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, LinkExceeded
+from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes, footprint
+from fedsolve.links import Link
+from fedsolve.losses import LinearLoss
+from fedsolve.resources import available_memory
 from fedsolve.scalars import whole
 from fedsolve.transports import InProcess, Processes, Transport
 from fedsolve.typing import Array
+
+# Bytes below which nobody asks how much memory there is.
+SMALL = 2**28
+# Models that are alive at once at the server, and at a client that computes.
+MODELS = 8
 
 
 def as_transport(clients: Sequence[Client] | Transport, kind: str | type[Any]) -> Transport:
@@ -79,3 +89,64 @@ def check_needs(algorithm: Any, loss: Any) -> None:
                 )
         elif need not in loss.provides:
             raise ConfigError(f"{name} needs a loss with {need}, which {type(loss).__name__} does not have")
+
+
+def check_resources(protocol: Any, loss: Any, fed: Federation, name: str | None = None) -> None:
+    """Reject what will not fit into memory, or into a client's link, before anything large is computed.
+
+    Clients on this machine share its memory with the server; of others only the server's part is known here.
+    """
+    if not isinstance(loss, LinearLoss) or not fed.info:  # nothing is known of sizes
+        return
+    name = name or type(protocol).__name__
+    sizes = {client: Sizes.of(loss, fed.features, fed.outputs, info.samples) for client, info in fed.info.items()}
+    needs = {client: footprint(protocol, one) for client, one in sizes.items()}
+    here: dict[str, Client] = getattr(fed.transport, "clients", {})
+    for client, need in needs.items():
+        if client in here:
+            _check_link(name, client, here[client].link, need)
+    _check_memory(name, next(iter(sizes.values())), list(needs.values()), bool(here))
+
+
+def _check_link(name: str, client: str, link: Link, need: Footprint) -> None:
+    fixed = type(link).allowance is Link.allowance  # else it may differ by round, and the runtime judges
+    if fixed and link.bytes_per_round is not None and 8 * need.sent > link.bytes_per_round:
+        raise LinkExceeded(
+            client,
+            "link",
+            f"{name} sends more than {8 * need.sent:,} bytes in a round, and the link carries "
+            f"{link.bytes_per_round:,}; give it more, or use an algorithm that sends less (SHED fits what it sends "
+            "to the link)",
+        )
+
+
+def _check_memory(name: str, sizes: Sizes, needs: Sequence[Footprint], local: bool) -> None:
+    clients = 0
+    if local:
+        clients = sum(need.held for need in needs) + max(need.working for need in needs) + MODELS * sizes.weights
+    server = needs[0].server + MODELS * sizes.weights
+    wanted = 8 * (clients + server)
+    if wanted < SMALL:
+        return
+    free = available_memory()
+    if free is None or wanted <= free:
+        return
+    parts = [f"{_size(8 * server)} at the server"]
+    if local:
+        parts.append(f"{_size(8 * clients)} at the {len(needs)} clients")
+    matrix = needs[0].held or needs[0].server or needs[0].working
+    what = f", with Hessians of order {sizes.order:,}" if matrix else ""
+    instead = f"use {needs[0].instead}" if matrix else "use fewer features or classes"
+    raise ConfigError(
+        f"{name} would need about {_size(wanted)} of memory for {sizes.weights:,} weights{what} "
+        f"({', '.join(parts)}), and {_size(free)} are available; {instead}, or more memory"
+    )
+
+
+def _size(number: float) -> str:
+    """Bytes for people."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.3g} TB"

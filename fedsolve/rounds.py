@@ -24,6 +24,7 @@ class Algorithm(Protocol):
                      Hessians, "strong convexity", "quadratic")
     contraction(state)  a factor by which theory says the error fell, or tends to fall, in the step that led here
     measured(state)  a `Measurement` the state already knows, so that the run need not ask
+    footprint(sizes) a `Footprint`: what it needs of memory and links, so that the run can be rejected before it starts
     """
 
     def start(self, fed: Federation) -> Any: ...

@@ -23,7 +23,14 @@ from fedsolve.ledger import Ledger, Total
 from fedsolve.linalg import norm
 from fedsolve.measure import Certificate, Measure, Measurement, Scale, certificate
 from fedsolve.participation import Participation
-from fedsolve.preflight import as_transport, check_algorithm, check_needs, checked_seed, warm_weights
+from fedsolve.preflight import (
+    as_transport,
+    check_algorithm,
+    check_needs,
+    check_resources,
+    checked_seed,
+    warm_weights,
+)
 from fedsolve.protocol import collect, describe, types_of
 from fedsolve.rounds import Algorithm, Finished
 from fedsolve.scalars import python_numbers, whole
@@ -212,6 +219,7 @@ class _Loop:
             self.fed.join()
         as_server(self.server, self.fed, self.loss, columns, self.transform, self.types)
         self.fed.warm_start = warm_start_by_name(self.warm_start, self.fed, self.loss, self.transform)
+        check_resources(self.algorithm, self.loss, self.fed)
         self._learn_scale()
         state, done = _unwrap(self.algorithm.start(self.fed))
         self._note_server(0)
@@ -235,6 +243,7 @@ class _Loop:
         # The new attempt is on disk before anyone hears of it, so that no two servers share a number.
         self._save(progress.state, progress.pending, progress.measured)
         self.fed.join()
+        check_resources(self.algorithm, self.loss, self.fed)
         self._learn_scale()
         return progress.state, progress.pending, progress.measured, False
 

@@ -221,17 +221,22 @@ def test_names_travel_from_a_table_to_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("loss", [fs.Squared(l2=1e-3), fs.Logistic(l2=1e-3), fs.Softmax(l2=1e-3, classes=2)])
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_fednewton_cg_resumes_to_the_bit_in_mid_recurrence(tmp_path: Path, loss: object, rounds: int) -> None:
-    algorithm, path = fs.FedNewtonCG(loss), tmp_path / "run"
+@pytest.mark.parametrize("preconditioner", ["local inverse", "diagonal", "none"])
+def test_fednewton_cg_resumes_to_the_bit_in_mid_recurrence(
+    tmp_path: Path, loss: object, rounds: int, preconditioner: str
+) -> None:
+    algorithm, path = fs.FedNewtonCG(loss, preconditioner=preconditioner), tmp_path / "run"
     fs.run(algorithm, clients(), rounds=rounds, checkpoint=path, tolerance=0.0)
     resumed = fs.run(algorithm, clients(), rounds=6, checkpoint=path, resume=True, tolerance=0.0)
     whole = fs.run(algorithm, clients(), rounds=6, tolerance=0.0)
     assert np.array_equal(resumed.model.w, whole.model.w)
 
 
-def test_fednewton_cg_gets_on_although_clients_come_and_go() -> None:
+@pytest.mark.parametrize("preconditioner", ["local inverse", "diagonal", "none"])
+def test_fednewton_cg_gets_on_although_clients_come_and_go(preconditioner: str) -> None:
     """One reply in ten is lost, so the inner loop is interrupted nearly every time; what it found is used."""
-    algorithm, policy = fs.FedNewtonCG(fs.Logistic(l2=1e-2, intercept="free")), fs.Participation(dropout=0.1)
+    algorithm = fs.FedNewtonCG(fs.Logistic(l2=1e-2, intercept="free"), preconditioner=preconditioner)
+    policy = fs.Participation(dropout=0.1)
     result = fs.run(algorithm, clients(10), rounds=60, participation=policy, seed=5)
     pooled = fs.run(fs.Newton(algorithm.loss), clients(10)).model.w
     assert np.linalg.norm(result.model.w - pooled) <= 0.3 * np.linalg.norm(pooled)

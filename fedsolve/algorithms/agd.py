@@ -21,6 +21,7 @@ import numpy as np
 from fedsolve.client import Client, client_step
 from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes
 from fedsolve.losses import LinearLoss
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
@@ -94,6 +95,9 @@ class AGD:
             return done / (done + 3)
         q = float(np.sqrt(min(1.0, self.loss.strong_convexity() * step)))  # √(μ/L)
         return (1 - q) / (1 + q)
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return Footprint(sent=sizes.weights)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes, local_fit
 from fedsolve.losses import LinearLoss
 from fedsolve.models import LinearModel
 from fedsolve.rounds import Finished
@@ -45,6 +46,9 @@ class DKRR:
 
     def round(self, fed: Federation, state: State) -> Finished[State]:
         return Finished(state)
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return local_fit(self.loss, sizes)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

@@ -14,6 +14,7 @@ from typing import ClassVar
 from fedsolve.arguments import require_positive
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes
 from fedsolve.learners import GradientSteps, safe_step
 from fedsolve.losses import LinearLoss
 from fedsolve.models import LinearModel
@@ -58,6 +59,9 @@ class FedAvg:
     def round(self, fed: Federation, state: State) -> State:
         w = fed.mean(self.local_update, w=state.w, step_size=state.step_size)
         return State(w, state.step_size)
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return Footprint(sent=sizes.weights)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

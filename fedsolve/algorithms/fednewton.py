@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes, local_solves
 from fedsolve.losses import LinearLoss
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
@@ -62,6 +63,9 @@ class FedNewton:
         g = fed.mean(self.local_gradient, w=state.w)  # ↓ 5 ↑ 6
         step = fed.mean(self.local_newton_step, g=g)  # ↓ 7 ↑
         return State(state.w - step)  # 8
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return local_solves(sizes, models=2)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

@@ -26,6 +26,7 @@ from fedsolve.compressors import Compressor, TopKPairs
 from fedsolve.entries import Entries
 from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes
 from fedsolve.linalg import factor, floored, norm, to_numpy
 from fedsolve.losses import LinearLoss
 from fedsolve.measure import Measurement
@@ -142,6 +143,11 @@ class FedNL:
 
     def measured(self, state: State) -> Measurement:
         return Measurement(state.value, state.gradient)
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        # H before and with the corrections, as triangles, and on the way to a step in full and with its factor.
+        sent = sizes.weights + (sizes.triangle if self.initial == "hessian" else 0)
+        return Footprint(working=sizes.triangle, server=3 * sizes.matrix, sent=sent)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

@@ -17,6 +17,7 @@ from typing import ClassVar
 from fedsolve.client import Client, client_step
 from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes, local_fit
 from fedsolve.losses import LinearLoss
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
@@ -53,6 +54,9 @@ class FedProx:
 
     def round(self, fed: Federation, state: State) -> State:
         return State(fed.mean(self.proximal_step, w=state.w))
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return local_fit(self.loss, sizes)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

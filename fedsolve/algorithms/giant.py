@@ -25,6 +25,7 @@ import numpy as np
 from fedsolve.client import Client, client_step
 from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes, local_solves
 from fedsolve.learners import CG, Richardson
 from fedsolve.losses import LinearLoss
 from fedsolve.measure import Measurement
@@ -143,6 +144,9 @@ class GIANT:
 
     def measured(self, state: State) -> Measurement:
         return Measurement(state.value, state.gradient)
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return local_solves(sizes, models=2) if self.local is None else Footprint(sent=2 * sizes.weights)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

@@ -15,6 +15,7 @@ from fedsolve.approximation import approximate
 from fedsolve.calls import Mean
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes, shared_spectrum
 from fedsolve.increments import Increment, Precision, next_increment
 from fedsolve.linalg import factor, norm
 from fedsolve.losses import LinearLoss
@@ -75,6 +76,9 @@ class MontDec:
         step = factor(approximation.dense()).solve(g)
         eta = self.search.step(fed, w, step, float((step * g).sum()))
         return State(w - eta * step, sharing)
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return shared_spectrum(sizes)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

@@ -19,6 +19,7 @@ from fedsolve import prox
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes
 from fedsolve.linalg import factor
 from fedsolve.losses import LinearLoss
 from fedsolve.measure import Measurement, NewtonStep
@@ -112,6 +113,11 @@ class Newton:
         if self.loss.strong_convexity() > 0 or self.loss.l1:  # then ‖g‖²/2μ is a bound, or no decrement is known
             return Measurement(self.total(state), self.slope(state))
         return Measurement(state.value, state.gradient, NewtonStep.by(factor(state.hessian), state.gradient))
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        # The Hessian, that of the trial and the factor at the server; a quadratic's is kept by its clients.
+        held, working = (sizes.matrix, 0) if self.loss.quadratic else (0, sizes.matrix)
+        return Footprint(held, working, 3 * sizes.matrix, sizes.triangle + sizes.weights)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

@@ -19,6 +19,7 @@ import numpy as np
 from fedsolve.arguments import require_positive
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes
 from fedsolve.learners import GradientSteps, safe_step
 from fedsolve.losses import LinearLoss
 from fedsolve.models import LinearModel
@@ -76,6 +77,9 @@ class Scaffold:
     def round(self, fed: Federation, state: State) -> State:
         dx, dc = fed.mean(self.local_update, x=state.x, c=state.c, step_size=state.step_size)
         return State(state.x + dx, state.c + fed.cohort.share * dc, state.step_size)
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return Footprint(held=sizes.weights, sent=2 * sizes.weights)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.x)

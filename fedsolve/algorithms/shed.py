@@ -25,6 +25,7 @@ from fedsolve.calls import Mean
 from fedsolve.client import Client, client_step
 from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes, shared_spectrum
 from fedsolve.increments import Increment, Precision, next_increment
 from fedsolve.linalg import norm
 from fedsolve.losses import LinearLoss
@@ -151,6 +152,9 @@ class SHED:
     def measured(self, state: State) -> Measurement | None:
         known = state.cohort and np.array_equal(state.seen, state.w)
         return Measurement(state.value, state.gradient) if known else None
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return shared_spectrum(sizes)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

@@ -20,6 +20,7 @@ from fedsolve.calls import Mean
 from fedsolve.client import Client, client_step
 from fedsolve.errors import ConfigError
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes, shared_spectrum
 from fedsolve.increments import Increment, Precision, next_increment
 from fedsolve.linalg import norm
 from fedsolve.losses import LinearLoss
@@ -89,6 +90,9 @@ class SHEDLeastSquares:
 
     def contraction(self, state: State) -> float:
         return state.contraction
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return shared_spectrum(sizes)
 
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

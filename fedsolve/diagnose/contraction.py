@@ -16,7 +16,7 @@ on they are others, and the verdict is an indication.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,6 +26,7 @@ from fedsolve.client import Client, client_step
 from fedsolve.diagnose.opened import Clients, opened, since
 from fedsolve.errors import ConfigError, QuorumNotReached
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes, local_solves
 from fedsolve.ledger import Ledger
 from fedsolve.losses import LinearLoss
 from fedsolve.scalars import is_whole
@@ -112,6 +113,9 @@ class Contraction:
         return self.loss.zero(client) if found is None else found
 
     # ── server ──
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return replace(local_solves(sizes, models=1), instead="`heterogeneity`, which forms no Hessian")
 
     def estimate(self, fed: Federation, w: Array | None = None) -> Contractions:
         """ρ at w (zero unless given; a quadratic has the same everywhere), in 2 · steps + 1 exchanges."""

@@ -9,7 +9,7 @@ from typing import Any
 from fedsolve.client import Client
 from fedsolve.federation import Federation
 from fedsolve.ledger import Ledger
-from fedsolve.preflight import as_transport, check_needs, checked_seed
+from fedsolve.preflight import as_transport, check_needs, check_resources, checked_seed
 from fedsolve.protocol import collect
 from fedsolve.transports import Transport
 
@@ -24,6 +24,7 @@ def opened(name: str, protocol: Any, clients: Clients, transport: str | type[Any
     """
     check_needs(protocol, protocol.loss)
     if isinstance(clients, Federation):
+        check_resources(protocol, protocol.loss, clients, f"diagnosis ({name})")
         with clients.setting_up():
             yield clients
         return
@@ -33,6 +34,7 @@ def opened(name: str, protocol: Any, clients: Clients, transport: str | type[Any
     try:
         fed = Federation(road, protocols, seed=checked_seed(seed))
         fed.join()
+        check_resources(protocol, protocol.loss, fed, f"diagnosis ({name})")
         fed.begin_round(0)
         yield fed
     finally:

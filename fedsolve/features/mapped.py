@@ -76,6 +76,12 @@ class FeatureDesign:
             total = _plus(total, block.T @ r[part, ...])
         return self._zeros((self.shape[1], *r.shape[1:])) if total is None else total
 
+    def squares(self, weights: Array) -> Array:
+        total: Array | None = None
+        for part, block in self.blocks():
+            total = _plus(total, (block * block).T @ weights[part, ...])
+        return self._zeros((self.shape[1], *weights.shape[1:])) if total is None else total
+
     def gram(self, weights: Array | None = None) -> Symmetric:
         return self._pass(weights, None)[0]
 

@@ -65,7 +65,9 @@ class CG:
             alpha = xp.where(going, rr / xp.where(going, dq, one), none)
             z, r = z + alpha * d, r - alpha * q
             before, rr = rr, dot(r, r)
-            d = xp.where(going, r + rr / xp.where(going, before, one) * d, xp.zeros_like(d))
+            d = r + rr / xp.where(going, before, one) * d
+            if not bool(xp.all(going)):
+                d = xp.where(going, d, xp.zeros_like(d))
         return z
 
 

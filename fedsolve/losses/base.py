@@ -22,16 +22,20 @@ from array_api_compat import device
 
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client
-from fedsolve.design import Design, column_squares, gram_entries, with_intercept
+from fedsolve.design import Design, gram_entries, with_intercept
 from fedsolve.entries import Entries
 from fedsolve.errors import ConfigError, WrongType
 from fedsolve.features.base import FeatureMap
 from fedsolve.features.mapped import FeatureDesign
+from fedsolve.lanczos import largest_eigenvalue_by_products
 from fedsolve.linalg import Factor, check_columns, factor, largest_eigenvalue, namespace, symmetric_product
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
 
 Intercept = Literal["free", "penalised"] | None
+# The number of features above which no Gram matrix is formed for its largest eigenvalue alone, and no pass over the
+# weights is made that can be spared.
+BY_PRODUCTS = 2048
 
 
 @dataclass(frozen=True)
@@ -103,8 +107,8 @@ class LinearLoss(ABC):
         self.check_weights(client, p=p)
         here, change = self.predictor(client, w), self.design(client).matvec(p)
         client.count("losses", client.n_samples * steps.shape[0])
-        etas = [float(step) for step in steps]
-        values = [self._mean_loss(client, here - eta * change) + self.penalty(w - eta * p) for eta in etas]
+        penalty = self._penalty_along(w, p)
+        values = [self._mean_loss(client, here - eta * change) + penalty(eta) for eta in map(float, steps)]
         return client.xp.asarray(values, dtype=client.xp.float64, device=device(client.y))
 
     def slopes_along(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
@@ -116,9 +120,11 @@ class LinearLoss(ABC):
         client.count("gradients", client.n_samples * steps.shape[0])
         against = -change if s is None else -change * (s if change.ndim == 1 else s[:, None])
 
+        penalty = self._penalty_slope_along(w, p)
+
         def slope(eta: float) -> float:
-            penalty = float(xp.sum(self._add_penalty_gradient(xp.zeros_like(w), w - eta * p) * p))
-            return float(xp.sum(self.derivative(xp, here - eta * change, y) * against)) / client.weight - penalty
+            of_data = float(xp.sum(self.derivative(xp, here - eta * change, y) * against)) / client.weight
+            return of_data - penalty(eta)
 
         return xp.asarray([slope(float(step)) for step in steps], dtype=xp.float64, device=device(client.y))
 
@@ -214,12 +220,37 @@ class LinearLoss(ABC):
         product /= client.weight
         return self._add_penalty_gradient(product, v)  # it is linear: at v it is the penalty's Hessian times v
 
+    def data_product(self, client: Client, w: Array, v: Array) -> Array:
+        """`row_product` less the penalty's part, which everyone knows: no pass over v beside the two products."""
+        s, design = client.sample_weight, self.design(client)
+        client.count("products", client.n_samples)
+        r = self._curved(client, w, design.matvec(v))
+        if s is not None:
+            r = r * (s if r.ndim == 1 else s[:, None])
+        return design.rmatvec(r / client.weight)
+
+    def data_diagonal(self, client: Client, w: Array) -> Array:
+        """The diagonal of `data_hessian`, from the rows: a vector for separable outputs, which share it, else of the
+        shape of w."""
+        xp, s, c = client.xp, client.sample_weight, self._sample_curvature(client, w)
+        if c is None:
+            c = xp.ones(client.n_samples, dtype=xp.float64, device=device(client.y))
+        if s is not None:
+            c = c * (s if c.ndim == 1 else s[:, None])
+        return self.design(client).squares(c / client.weight)
+
     def _curved(self, client: Client, w: Array, change: Array) -> Array:
         """D · change: how dℓ/dη of each sample follows a change of η."""
-        if self.quadratic:
-            return change
-        c = self.curvature(client.xp, self.predictor(client, w), self.targets(client))
+        c = None if self.quadratic else self._sample_curvature(client, w)
         return change if c is None else change * (c if change.ndim == 1 else c[:, None])
+
+    def _sample_curvature(self, client: Client, w: Array) -> Array | None:
+        """d²ℓ/dη² of each sample, kept for the last w; None for 1."""
+        if self.quadratic:
+            return None
+        return client.at(
+            (self, "curvature"), w, lambda v: self.curvature(client.xp, self.predictor(client, v), self.targets(client))
+        )
 
     def newton_gradient(self, client: Client, w: Array) -> Array:
         """∇f_j(w) where the local Hessian is kept: H_j w + ∇f_j(0) for a quadratic, which needs no pass over the data
@@ -301,12 +332,40 @@ class LinearLoss(ABC):
         """The rows of w: a weight for each input or feature, and the intercept."""
         return (inputs if self.features is None else self.features.dimension(inputs)) + (self.intercept is not None)
 
+    def order(self, features: int, outputs: tuple[int, ...]) -> int:
+        """The order of the Hessian: p for separable outputs, which share it, and pk otherwise."""
+        shape = self.shape(features, outputs)
+        return shape[0] if self.separable else int(np.prod(shape))
+
     def penalty(self, w: Array) -> float:
         """(l2/2) ‖w‖², without a free intercept."""
         if not self.l2:
             return 0.0
         penalised = w[:-1, ...] if self.intercept == "free" else w
         return 0.5 * self.l2 * float(namespace(w).sum(penalised * penalised))
+
+    # Along a line the penalties are a parabola: for many weights its three numbers spare a pass for each step.
+
+    def _penalty_along(self, w: Array, p: Array) -> Callable[[float], float]:
+        """η ↦ penalty(w − ηp)."""
+        if w.shape[0] <= BY_PRODUCTS:
+            return lambda eta: self.penalty(w - eta * p)
+        here, slope, bend = self._penalty_parabola(w, p)
+        return lambda eta: here - eta * slope + eta * eta * bend
+
+    def _penalty_slope_along(self, w: Array, p: Array) -> Callable[[float], float]:
+        """η ↦ ∇penalty(w − ηp) · p."""
+        xp = namespace(w)
+        if w.shape[0] <= BY_PRODUCTS:
+            return lambda eta: float(xp.sum(self._add_penalty_gradient(xp.zeros_like(w), w - eta * p) * p))
+        _, slope, bend = self._penalty_parabola(w, p)
+        return lambda eta: slope - 2 * eta * bend
+
+    def _penalty_parabola(self, w: Array, p: Array) -> tuple[float, float, float]:
+        """penalty(w), ∇penalty(w) · p and penalty(p)."""
+        xp = namespace(w)
+        slope = float(xp.sum(self._add_penalty_gradient(xp.zeros_like(w), w) * p))
+        return self.penalty(w), slope, self.penalty(p)
 
     def _add_penalty_gradient(self, g: Array, w: Array) -> Array:
         if self.l2:
@@ -335,6 +394,14 @@ class LinearLoss(ABC):
         """The l2 penalty's part of a Hessian of this order, at the server."""
         return self.row_penalties(order)
 
+    def penalty_curvature(self, shape: tuple[int, ...]) -> Array:
+        """The diagonal of the penalties' Hessian at the server, in the shape of `data_diagonal`."""
+        return self.penalty_diagonal(int(np.prod(shape))).reshape(shape)
+
+    def penalty_product(self, v: Array) -> Array:
+        """The penalties' Hessian times v at the server."""
+        return self._add_penalty_gradient(np.zeros(v.shape), v)  # which is linear
+
     def l1_weights(self, shape: tuple[int, ...]) -> Array:
         """The weight of each |w_i| at the server."""
         weights = np.full(shape, self.l1)
@@ -348,7 +415,8 @@ class LinearLoss(ABC):
         """What f is measured by at this client: the mean square of each column, that of dℓ/dη at w = 0 (of each output
         where outputs are problems of their own), and f_j(0)."""
         xp, s, y = client.xp, client.sample_weight, self.targets(client)
-        columns = column_squares(self.design(client), s) / client.weight
+        counted = xp.ones(client.n_samples, dtype=xp.float64, device=device(client.y)) if s is None else s
+        columns = self.design(client).squares(counted) / client.weight
         eta = xp.zeros_like(y) if client.offset is None else client.offset + 0.0 * y
         slopes = self.derivative(xp, eta, y) ** 2
         client.count("losses", client.n_samples)
@@ -379,12 +447,23 @@ class LinearLoss(ABC):
         """A bound on λ_max(∇²f_j) for all w: curvature_bound · λ_max(Σ s x xᵀ / Σ s) + l2; infinite where none is."""
         if not np.isfinite(self.curvature_bound):
             return float("inf")
+        return self.curvature_bound * self._largest_of_gram(client) / client.weight + self.l2
+
+    def _largest_of_gram(self, client: Client) -> float:
+        """λ_max(Σ s x xᵀ), kept; for many features from products, without the matrix, and then at most 0.1 % more."""
 
         def compute() -> float:
-            gram = self.design(client).gram(client.sample_weight)
-            return self.curvature_bound * largest_eigenvalue(gram) / client.weight + self.l2
+            design, s = self.design(client), client.sample_weight
+            if design.shape[1] <= BY_PRODUCTS:
+                return largest_eigenvalue(design.gram(s))
 
-        return client.cached((self, "smoothness"), compute)
+            def product(v: Array) -> Array:
+                r = design.matvec(v)
+                return design.rmatvec(r if s is None else r * s)
+
+            return largest_eigenvalue_by_products(product, design.shape[1], client.y)
+
+        return client.cached((self, "largest of Gram"), compute)
 
     def strong_convexity(self) -> float:
         """A μ with f ≥ its tangent + (μ/2)‖·‖² whatever the data: l2 if it reaches every coordinate, else 0."""

@@ -15,7 +15,7 @@ import numpy as np
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.linalg import largest_eigenvalue, like, namespace, to_numpy
+from fedsolve.linalg import like, namespace, to_numpy
 from fedsolve.losses.base import LinearLoss
 from fedsolve.models import LinearModel
 from fedsolve.typing import Array
@@ -117,11 +117,19 @@ class Softmax(LinearLoss):
 
     def _curved(self, client: Client, w: Array, change: Array) -> Array:
         """(diag(p) − ppᵀ) · change of each sample."""
-        xp = client.xp
-        P = _probabilities(xp, self.predictor(client, w))
+        xp, P = client.xp, self._at(client, w)
         weighted = P * change
         curved = weighted - P * xp.sum(weighted, axis=1, keepdims=True)
         return curved + xp.sum(change, axis=1, keepdims=True) / self.classes if self._pinned else curved
+
+    def _sample_curvature(self, client: Client, w: Array) -> Array | None:
+        """The diagonal of diag(p) − ppᵀ of each sample, and of the term that makes the minimum unique."""
+        P = self._at(client, w)
+        return P * (1.0 - P) + (1.0 / self.classes if self._pinned else 0.0)
+
+    def _at(self, client: Client, w: Array) -> Array:
+        """The probabilities of each sample, kept for the last w."""
+        return client.at((self, "probabilities"), w, lambda v: _probabilities(client.xp, self.predictor(client, v)))
 
     def _loose_rows(self, p: int) -> range:
         """The rows whose sum over the classes neither samples nor penalty decide."""
@@ -143,11 +151,16 @@ class Softmax(LinearLoss):
     def penalty_diagonal(self, order: int) -> Array:
         return np.repeat(self.row_penalties(order // self.classes), self.classes)
 
+    def penalty_curvature(self, shape: tuple[int, ...]) -> Array:
+        diagonal = super().penalty_curvature(shape)
+        diagonal[self._loose_rows(shape[0]), :] += 1.0 / self.classes
+        return diagonal
+
     def smoothness(self, client: Client) -> float:
-        gram = self.design(client).gram(client.sample_weight)
-        loose = 1.0 if self._loose_rows(gram.n) else 0.0  # the eigenvalue of (1/k) 1 1ᵀ, on which the rest has none
+        # The eigenvalue of (1/k) 1 1ᵀ is 1, on a vector on which the rest has none.
+        loose = 1.0 if self._loose_rows(self.design(client).shape[1]) else 0.0
         steepest = 1.0 if self._pinned else self.curvature_bound
-        return steepest * largest_eigenvalue(gram) / client.weight + max(self.l2, loose)
+        return steepest * self._largest_of_gram(client) / client.weight + max(self.l2, loose)
 
     def check(self, client: Client) -> None:
         y = to_numpy(client.y)

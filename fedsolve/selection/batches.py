@@ -9,6 +9,9 @@ T = TypeVar("T")
 
 REPLY_BYTES = 2**26  # 64 MiB
 
+# What to do where Hessians of every fold are too much.
+WITHOUT_SUMS = "fewer features, or runs of FedNewtonCG for each penalty, compared on rows that were set aside"
+
 Progress = Callable[[int, int], None]  # how many fits are done, of how many
 
 

@@ -21,10 +21,11 @@ from fedsolve.arrays import Symmetric
 from fedsolve.calls import Call, Sum
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes
 from fedsolve.linalg import like
 from fedsolve.losses import LinearLoss
 from fedsolve.searches import Armijo
-from fedsolve.selection.batches import Progress, first_that_fit
+from fedsolve.selection.batches import WITHOUT_SUMS, Progress, first_that_fit
 from fedsolve.selection.candidates import Candidate
 from fedsolve.selection.descent import Fit
 from fedsolve.selection.folds import check_folds, fold_weights, outside
@@ -113,6 +114,10 @@ class FoldFits:
         )
 
     # ── server ──
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        # One fit at the least: its Hessian, that of the trial and the factor. Replies are as large as is asked for.
+        return Footprint(working=sizes.matrix, server=3 * sizes.matrix, instead=WITHOUT_SUMS)
 
     def candidates(
         self, fed: Federation, losses: Sequence[LinearLoss], reply_bytes: int, progress: Progress

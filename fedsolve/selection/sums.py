@@ -20,9 +20,10 @@ from fedsolve.arguments import places
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client, client_step
 from fedsolve.federation import Federation
+from fedsolve.footprint import Footprint, Sizes
 from fedsolve.linalg import factor, like
 from fedsolve.losses import LinearLoss
-from fedsolve.selection.batches import Progress, first_that_fit, triangle
+from fedsolve.selection.batches import WITHOUT_SUMS, Progress, first_that_fit, triangle
 from fedsolve.selection.candidates import Candidate
 from fedsolve.selection.folds import check_folds, fold_of_samples, fold_weights, outside
 from fedsolve.typing import Array
@@ -83,6 +84,10 @@ class FoldSums:
         return tuple(errors)
 
     # ── server ──
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        # The sums of all folds, and those of the others with their factor. Replies are as large as is asked for.
+        return Footprint(working=sizes.matrix, server=(self.folds + 2) * sizes.matrix, instead=WITHOUT_SUMS)
 
     def candidates(
         self, fed: Federation, losses: Sequence[LinearLoss], reply_bytes: int, progress: Progress

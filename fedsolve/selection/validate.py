@@ -11,7 +11,7 @@ from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation import Federation
 from fedsolve.losses import LinearLoss
 from fedsolve.participation import Participation
-from fedsolve.preflight import as_transport, checked_seed
+from fedsolve.preflight import as_transport, check_resources, checked_seed
 from fedsolve.protocol import collect
 from fedsolve.scalars import is_whole, python_numbers
 from fedsolve.selection.batches import REPLY_BYTES, Progress
@@ -64,6 +64,8 @@ def cross_validate(
         if preprocess is not None:
             preprocess.fit(fed)
             fed.join()
+        for loss in grid:
+            check_resources(protocol, loss, fed, "cross-validation")
         if folds > (samples := sum(info.samples for info in fed.info.values())):
             raise DataError(f"{folds} folds of {samples} samples: some would have no samples, use fewer folds")
         found = protocol.candidates(fed, grid, reply_bytes, progress or (lambda done, of: None))

@@ -17,6 +17,9 @@ from tests.problems import PROBLEMS, Problem
 EXACT: dict[str, tuple[Callable[[Problem], Any], int]] = {
     "Newton": (lambda problem: fs.Newton(problem.loss), 30),
     "FedNewtonCG": (lambda problem: fs.FedNewtonCG(problem.loss), 60),
+    # At most as many iterations as unknowns to each of Newton's steps: 6 · 9 and 18 · 4.
+    "FedNewtonCG, diagonal": (lambda problem: fs.FedNewtonCG(problem.loss, preconditioner="diagonal"), 80),
+    "FedNewtonCG, none": (lambda problem: fs.FedNewtonCG(problem.loss, preconditioner="none"), 80),
     # The gap falls by 1 − 3κ/(κ+1)² a round, κ that of Σ p_j H_j⁻¹ H: with κ = 8 to 1e-26 in 171 rounds.
     "GIANT": (lambda problem: fs.GIANT(problem.loss), 200),
     # (1 − √(μ/L))^t with μ = 1e-2 and L = 10: to 1e-26 in 1860 rounds.
@@ -63,7 +66,9 @@ SMALL = [
 
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
-@pytest.mark.parametrize("name", ["Newton", "FedNewtonCG", "FedNL", "GIANT"])
+@pytest.mark.parametrize(
+    "name", ["Newton", "FedNewtonCG", "FedNewtonCG, diagonal", "FedNewtonCG, none", "FedNL", "GIANT"]
+)
 def test_exact_across_processes(name: str, problem: Problem) -> None:
     make, rounds = EXACT[name]
     road = Processes(problem.clients(), workers=2, threads=1, start="fork")  # quick; faults/ tests how they start

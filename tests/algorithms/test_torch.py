@@ -37,7 +37,9 @@ def on(device: str, problem: Problem) -> list[fs.Client]:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["Newton", "FedNewtonCG", "FedNL", "SHED", "GIANT", "AGD", "Scaffold"])
+@pytest.mark.parametrize(
+    "name", ["Newton", "FedNewtonCG", "FedNewtonCG, diagonal", "FedNL", "SHED", "GIANT", "AGD", "Scaffold"]
+)
 @pytest.mark.parametrize("case", DENSE)
 def test_exact_algorithms_reach_the_pooled_solution(device: str, name: str, case: str) -> None:
     problem = PROBLEMS[case]

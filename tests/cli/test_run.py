@@ -324,5 +324,5 @@ def test_faults_in_links_are_named(command: Command, tmp_path: Path, before: str
 def test_a_link_that_is_too_narrow_is_wrong_input(command: Command, run_file: Callable[..., Path]) -> None:
     outcome = command("run", run_file(add="\n[link]\nbytes_per_round = 2000\n"), "--output", "out")
     assert outcome.status == 2
-    assert "step algorithm.evaluate: a reply of" in outcome.sentence
+    assert "Newton sends more than" in outcome.sentence
     assert "SHED fits what it sends" in outcome.sentence

@@ -437,6 +437,8 @@ def test_array_api_strict_gives_the_same(case, device):
         (loss.along(client, w, p, steps), loss.along(other, own(w), own(p), own(steps))),
         (loss.slopes_along(client, w, p, steps), loss.slopes_along(other, own(w), own(p), own(steps))),
         (loss.row_product(client, w, p), loss.row_product(other, own(w), own(p))),
+        (loss.data_product(client, w, p), loss.data_product(other, own(w), own(p))),
+        (loss.data_diagonal(client, w), loss.data_diagonal(other, own(w))),
         (CG(2).solve(loss, client, w, p), CG(2).solve(loss, other, own(w), own(p))),
         (Richardson(2).solve(loss, client, w, p), Richardson(2).solve(loss, other, own(w), own(p))),
         (loss.gradient(client.subset(np.array([1, 2])), w), loss.gradient(other.subset(np.array([1, 2])), own(w))),

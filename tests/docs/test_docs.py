@@ -63,7 +63,7 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     assert names["shed"].converged
     assert names["periodic"].converged
     assert [row.cohort for row in names["back"].history][:8] == [4, 4, 3, 3, 3, 3, 4, 4]
-    with pytest.raises(fs.errors.LinkExceeded, match=r"'client-0'.*a reply of 4400 bytes, .* 1300 left"):
+    with pytest.raises(fs.errors.LinkExceeded, match=r"'client-0'.*more than 4,216 bytes .* 1,300"):
         fs.run(fs.Newton(names["loss"]), names["sites"], preprocess=fs.data.Preprocess())
     found = names["found"]
     assert (found.best.l2, found.best.features) == (1e-4, fs.RandomFourier(50, gamma=0.01))
