@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from fedsolve.arrays import STRUCTURED, Symmetric
 from fedsolve.design import Design, as_design
 from fedsolve.errors import DataError, WrongType
+from fedsolve.joining import check_client_name, check_weight
 from fedsolve.linalg import like, namespace, to_numpy
 from fedsolve.links import UNLIMITED, Link
 from fedsolve.messages import Counts
@@ -104,9 +105,7 @@ class Client:
         feature_names: Sequence[str] | None = None,
         link: Link | None = None,
     ) -> None:
-        if not isinstance(name, str) or not name:
-            raise DataError(f"a client's name is a string, got {name!r}")
-        self.name = name
+        self.name = check_client_name(name)
         if hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a data frame brings its names
             feature_names = [str(column) for column in X.columns] if feature_names is None else feature_names
             X = X.to_numpy()
@@ -379,8 +378,13 @@ def _checked_weights(name: str, weights: Array | None, y: Array) -> Array | None
     given = np.ascontiguousarray(to_numpy(weights), dtype=np.float64)
     if given.shape != (y.shape[0],):
         raise DataError(f"client {name!r}: sample_weight has shape {given.shape}, expected ({y.shape[0]},)")
-    if not np.isfinite(given).all() or (given < 0).any() or given.sum() <= 0:
+    if not np.isfinite(given).all() or (given < 0).any() or not given.any():
         raise DataError(f"client {name!r}: sample weights must be finite, not negative, and not all zero")
+    try:
+        with np.errstate(over="ignore"):
+            check_weight(float(given.sum()))
+    except DataError as error:
+        raise DataError(f"client {name!r}: {error}") from None
     return like(given, y)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedsolve.client import Client, client_step
 from fedsolve.linalg import norm
 from fedsolve.losses import LinearLoss
+from fedsolve.messages import Purpose
 from fedsolve.typing import Array
 
 
@@ -26,6 +28,8 @@ class Measure:
     """The protocol that asks for it."""
 
     loss: LinearLoss
+
+    purpose: ClassVar[Purpose] = "measure"
 
     @client_step
     def value_and_gradient(self, client: Client, w: Array) -> tuple[float, Array]:

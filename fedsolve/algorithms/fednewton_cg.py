@@ -8,7 +8,7 @@ other losses it is the inner loop of Newton's method (inexact Newton, Dembo, Eis
 when the residual is small enough a step is taken with Armijo's search, which costs one exchange more.
 
 Separable outputs are one conjugate gradient each, in the same exchanges. A recurrence is only as good as the clients
-behind it: when the cohort changes it is begun again from a fresh gradient. The server sees only sums.
+behind it: when the cohort changes it is begun again from a fresh gradient. Uses only sums of the clients' replies.
 """
 
 from __future__ import annotations

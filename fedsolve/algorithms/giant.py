@@ -7,8 +7,8 @@ along their mean for all steps η at once, the gradient at the new model. With l
 al. 2022), with local=CG(…) what GIANT's authors ran; exact solves, the default, are both at their best.
 
 The mean of the inverses is positive definite, so each round goes down and the pooled optimum is reached, but as fast as
-the clients are alike: on label-skewed data slowly, where `FedNewtonCG` uses the same solves better. The server sees
-only sums.
+the clients are alike: on label-skewed data slowly, where `FedNewtonCG` uses the same solves better. Uses
+only sums of the clients' replies.
 """
 
 from __future__ import annotations
