@@ -36,6 +36,9 @@ ENVELOPE_RESERVE = 256
 # How far ahead of the last attempt it knows a client believes a server to be: restarts that it never heard of.
 MOST_RESTARTS = 1000
 
+# Versions that are kept where a request names none of them to be kept.
+MOST_VERSIONS = 8
+
 _JOINED = "joined with"  # in the memory: protocols and fingerprints that were agreed
 
 
@@ -247,10 +250,10 @@ class Runtime:
         elif head.number in versions and head.number != next(reversed(versions)):
             raise ProtocolMismatch(f"request {head.number} came late: a later one has been answered")
         found = versions.get(head.used)
-        if found is None or head.keep not in versions:
-            raise self._lost(head.used if found is None else head.keep)
-        if head.number <= head.used or head.number <= head.keep:
-            raise ProtocolMismatch(f"request {head.number} builds on reply {max(head.used, head.keep)}, which is later")
+        if found is None:
+            raise self._lost(head.used)
+        if head.number <= head.used:
+            raise ProtocolMismatch(f"request {head.number} builds on reply {head.used}, which is not earlier")
         joined = found.get(_JOINED)
         if joined is not self._joined:
             self._joined, self._open = joined, self.serves.agreed(joined)
@@ -283,7 +286,7 @@ class Runtime:
 
     def _answer_again(self, last: Request, request: Request, reply: Reply) -> Reply:
         """Asked twice: the same answer, computed once."""
-        if last is request or _fingerprint(last) == _fingerprint(request):
+        if last is request or last.encode() == request.encode():
             return reply
         raise ProtocolMismatch(
             f"request {request.preamble.number} has been answered, and this one asks something else under its number"
@@ -298,10 +301,13 @@ class Runtime:
             kept = {number: version for number, version in versions.items() if number < head.number}
         elif head.number in versions:
             return  # answered before this client restarted: what it remembered then stands
-        else:
+        elif head.keep in versions:
             # The newest too: a request that was long on its way must not cost the server the reply to a later one.
             newest = next(reversed(versions))
             kept = {number: versions[number] for number in (head.keep, head.used, newest)}
+        else:  # no version of ours to keep: nothing is forgotten for that
+            names = [number for number in versions if number != head.used][-MOST_VERSIONS:]
+            kept = {number: versions[number] for number in (head.used, *names)}
         kept[head.number] = memory.data
         if self.store is not None:
             self.store.write(head.attempt, self._saved(kept))
@@ -352,11 +358,6 @@ class Runtime:
         if type(self.serves.protocols.get("algorithm")).__name__.startswith("SHED"):
             return ""
         return ", or use an algorithm that sends less (SHED fits what it sends to the link)"
-
-
-def _fingerprint(request: Request) -> tuple[Any, ...]:
-    """What tells two requests apart but for the numbers in their arrays: preamble, calls, arguments in outline."""
-    return request.preamble, request.routes.header, [part.header for part in request.arguments]
 
 
 def _failure(head: Preamble, where: str, error: Exception) -> Failure:
