@@ -187,9 +187,11 @@ class Runtime:
             results: list[Part] = []
             counts: list[Counts] = []
             started = time.perf_counter()
+            client.room = None
             for index, route in enumerate(calls):
                 client.enter(memory, (head.seed, head.round, head.exchange, index))
-                client.room = None if meter is None else meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
+                if meter is not None:
+                    client.room = meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
                 part = self._call((route[0], route[1]), request.arguments[index])
                 if meter is not None:
                     meter.add(route, self.serves.purposes[route[0]], part.size)
@@ -242,18 +244,20 @@ class Runtime:
 
     def _admit(self, request: Request) -> dict[str, Value]:
         """The version of the memory to start from, if this request may be answered. Changes nothing that lasts."""
-        head, calls, versions = request.preamble, request.routes.value, self.versions
+        calls, versions = request.routes.value, self.versions
+        _, attempt, _, _, number, used, _, _ = request.preamble
         if not 0 < len(calls) <= MOST_CALLS:
             raise too_many_calls(len(calls))
-        if head.attempt != self.attempt:
-            self._check_attempt(head, joins=len(calls) == 1 and calls[0][:2] == ["session", "join"])
-        elif head.number in versions and head.number != next(reversed(versions)):
-            raise ProtocolMismatch(f"request {head.number} came late: a later one has been answered")
-        found = versions.get(head.used)
+        if attempt != self.attempt:
+            joins = len(calls) == 1 and calls[0][:2] == ["session", "join"]
+            self._check_attempt(request.preamble, joins)
+        elif number in versions and number != next(reversed(versions)):
+            raise ProtocolMismatch(f"request {number} came late: a later one has been answered")
+        found = versions.get(used)
         if found is None:
-            raise self._lost(head.used)
-        if head.number <= head.used:
-            raise ProtocolMismatch(f"request {head.number} builds on reply {head.used}, which is not earlier")
+            raise self._lost(used)
+        if number <= used:
+            raise ProtocolMismatch(f"request {number} builds on reply {used}, which is not earlier")
         joined = found.get(_JOINED)
         if joined is not self._joined:
             self._joined, self._open = joined, self.serves.agreed(joined)
@@ -296,22 +300,23 @@ class Runtime:
 
     def _commit(self, head: Preamble, memory: Memory) -> None:
         versions = self.versions
-        if head.attempt != self.attempt:
+        _, attempt, _, _, number, used, keep, _ = head
+        if attempt != self.attempt:
             # A server that joins makes nothing forgotten but what came after the reply it goes back to.
-            kept = {number: version for number, version in versions.items() if number < head.number}
-        elif head.number in versions:
+            kept = {earlier: version for earlier, version in versions.items() if earlier < number}
+        elif number in versions:
             return  # answered before this client restarted: what it remembered then stands
-        elif head.keep in versions:
+        elif keep in versions:
             # The newest too: a request that was long on its way must not cost the server the reply to a later one.
             newest = next(reversed(versions))
-            kept = {number: versions[number] for number in (head.keep, head.used, newest)}
+            kept = {keep: versions[keep], used: versions[used], newest: versions[newest]}
         else:  # no version of ours to keep: nothing is forgotten for that
-            names = [number for number in versions if number != head.used][-MOST_VERSIONS:]
-            kept = {number: versions[number] for number in (head.used, *names)}
-        kept[head.number] = memory.data
+            others = [other for other in versions if other != used][-MOST_VERSIONS:]
+            kept = {other: versions[other] for other in (used, *others)}
+        kept[number] = memory.data
         if self.store is not None:
-            self.store.write(head.attempt, self._saved(kept))
-        self.versions, self.attempt = kept, head.attempt
+            self.store.write(attempt, self._saved(kept))
+        self.versions, self.attempt = kept, attempt
 
     def snapshot(self) -> dict[int, dict[str, Value]]:
         """The versions as they can be saved: NumPy arrays, whatever the client computes with."""
