@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LEAST_WEIGHT, MOST_WEIGHT = 1e-200, 1e200
 # How many times the usual weight of a sample one client's samples may have on average.
 MOST_UNEQUAL = 1e6
-MOST_SAMPLES = 2**53  # what a float counts exactly
+MOST_COUNTED = 2**40  # samples, features and outputs: more than any one party holds
 MOST_NAME = 200  # characters of a client's name
 
 _STEP = "session.join"
@@ -69,15 +69,15 @@ def check_joined(found: Mapping[str, ClientInfo], before: Mapping[str, ClientInf
 
 
 def _check_one(name: str, info: ClientInfo) -> None:
-    if not 1 <= info.samples <= MOST_SAMPLES:
-        raise _refused(name, f"has {info.samples} samples, expected at least one; leave it out")
+    if not 1 <= info.samples <= MOST_COUNTED:
+        raise _refused(name, f"has {info.samples} samples, expected 1 to {MOST_COUNTED}; leave it out")
     try:
         check_weight(info.weight)
     except DataError as error:
         raise _refused(name, str(error)) from None
-    if info.features is not None and not 1 <= info.features <= MOST_SAMPLES:
-        raise _refused(name, f"has {info.features} features, expected at least one")
-    if len(info.outputs) > 1 or not all(1 <= k <= MOST_SAMPLES for k in info.outputs):
+    if info.features is not None and not 1 <= info.features <= MOST_COUNTED:
+        raise _refused(name, f"has {info.features} features, expected 1 to {MOST_COUNTED}")
+    if len(info.outputs) > 1 or not all(1 <= k <= MOST_COUNTED for k in info.outputs):
         raise _refused(name, f"has targets of shape {info.outputs}, expected () or (k,)")
     if info.features is not None and info.names is not None and len(info.names) != info.features:
         raise _refused(name, f"has {info.features} features and {len(info.names)} names for them")
