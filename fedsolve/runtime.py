@@ -33,8 +33,9 @@ from fedsolve.wire import FAILURE, Part, Preamble
 
 # Room left for the envelope of a reply (seconds and counts) when a step asks how much fits.
 ENVELOPE_RESERVE = 256
-# How far ahead of the last attempt it knows a client believes a server to be: restarts that it never heard of.
-MOST_RESTARTS = 1000
+# How far ahead of the last attempt it knows a client believes a server to be: restarts that it never heard of, such as
+# one a minute in the week in which it was away.
+MOST_RESTARTS = 10_000
 
 # Versions that are kept where a request names none of them to be kept.
 MOST_VERSIONS = 8

@@ -321,7 +321,7 @@ numbers = st.one_of(near, large, st.sampled_from([2**63, 2**64 - 1, 2**32]))
 
 @settings(max_examples=300, deadline=None)
 @given(
-    attempt=st.one_of(st.integers(0, 3), st.sampled_from([1000, 1001, 1002, LAST])),
+    attempt=st.one_of(st.integers(0, 3), st.sampled_from([10_000, 10_001, 10_002, LAST])),
     number=numbers,
     used=numbers,
     keep=numbers,
