@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from fedsolve.errors import CheckpointError, FedsolveError, InputError, QuorumNotReached
+from fedsolve.text import printable
 
 DONE, FAULT, WRONG_INPUT, STOPPED = 0, 1, 2, 130
 
@@ -58,8 +59,8 @@ def _explain(error: Exception, as_json: bool, trace: bool) -> int:
     elif not isinstance(error, FedsolveError):
         text = f"{type(error).__name__}: {text}" + ("" if trace else " (--traceback shows where)")
     if trace:
-        traceback.print_exception(error)
-    print(f"fedsolve: {text}", file=sys.stderr)
+        print(printable("".join(traceback.format_exception(error)), lines=True), end="", file=sys.stderr)
+    print(f"fedsolve: {printable(text)}", file=sys.stderr)
     if not trace:  # which shows them too
         for note in getattr(error, "__notes__", ()):
             print(note, file=sys.stderr)

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from fedsolve.arrays import STRUCTURED, Symmetric
 from fedsolve.design import Design, as_design
 from fedsolve.errors import DataError, NotRemembered, WrongType
+from fedsolve.joining import check_client_name, check_weight
 from fedsolve.linalg import like, namespace, to_numpy
 from fedsolve.links import UNLIMITED, Link
 from fedsolve.messages import Counts
@@ -124,9 +125,7 @@ class Client:
         classes: Sequence[Any] | None = None,
         link: Link | None = None,
     ) -> None:
-        if not isinstance(name, str) or not name:
-            raise DataError(f"a client's name is a string, got {name!r}")
-        self.name = name
+        self.name = check_client_name(name)
         whose = f"client {name!r}"
         X, self.feature_names = named_matrix(X, feature_names, whose)  # a data frame brings its names
         # What a loaded text target was numbered by: compared with that of the others, and no more.
@@ -481,8 +480,13 @@ def _checked_weights(name: str, weights: Array | None, y: Array) -> Array | None
     given = np.ascontiguousarray(to_numpy(weights), dtype=np.float64)
     if given.shape != (y.shape[0],):
         raise DataError(f"client {name!r}: sample_weight has shape {given.shape}, expected ({y.shape[0]},)")
-    if not np.isfinite(given).all() or (given < 0).any() or given.sum() <= 0:
+    if not np.isfinite(given).all() or (given < 0).any() or not given.any():
         raise DataError(f"client {name!r}: sample weights must be finite, not negative, and not all zero")
+    try:
+        with np.errstate(over="ignore"):
+            check_weight(float(given.sum()))
+    except DataError as error:
+        raise DataError(f"client {name!r}: {error}") from None
     return like(given, y)
 
 

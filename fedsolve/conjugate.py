@@ -84,9 +84,7 @@ class Recurrence:
             d=d,
             rz=rz,
             first=self.first if self.done else rz,
-            gain=np.asarray(
-                gain
-            ),  # arithmetic makes numbers of arrays without a dimension: a checkpoint tells them apart
+            gain=np.asarray(gain),  # arithmetic makes numbers of 0-d arrays, and a checkpoint tells them apart
             previous=self.gain,
             energy=np.asarray(self.energy + gain),
             mass=np.asarray(mass),

@@ -28,9 +28,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from fedsolve.text import printable
+
+MOST_SHOWN = 10_000  # characters of a message; what others sent may be in it, and may be of any length
+
 
 class FedsolveError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base of all errors raised on purpose. Its message is safe to print, whoever's words are in it."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), MOST_SHOWN, lines=True)
 
 
 class InputError(FedsolveError, ValueError):

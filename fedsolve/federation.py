@@ -1,9 +1,13 @@
-"""The server's only door to the clients. Its verbs say what the server gets to see.
+"""The server's only door to the clients. Its verbs say what an algorithm at the server gets to see.
 
-mean     the average weighted by the clients' weights; only a sum leaves the clients
-sum      the plain sum, likewise
+mean     the average of the replies, weighted by the clients' weights
+sum      the plain sum of the replies
 gather   each reply by itself; whoever gathers says why
 exchange several of these in one message each way
+
+An algorithm that uses only `mean` and `sum` is given sums. The server's process is not: it receives every client's
+reply by itself and adds them up, so whoever runs the server, or reads its memory, can see each reply. There is no
+secure aggregation yet; once there is, it can serve the algorithms that never gather.
 """
 
 from __future__ import annotations
@@ -19,8 +23,9 @@ from fedsolve import __version__
 from fedsolve.calls import Call, Gather, Mean, PerClient, Sum, for_client
 from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError, QuorumNotReached, WrongType
+from fedsolve.joining import check_client_names, check_joined
 from fedsolve.ledger import ExchangeRecord, Ledger, Receipts, down_table
-from fedsolve.messages import Failure, Purpose, Reply, Request
+from fedsolve.messages import MOST_CALLS, Failure, Purpose, Reply, Request
 from fedsolve.names import Classes, agreed_classes, agreed_columns, check_numbering
 from fedsolve.participation import Participation
 from fedsolve.protocol import fingerprint
@@ -60,7 +65,11 @@ class Position:
 
 
 class Federation:
-    """All clients, seen from the server."""
+    """All clients, seen from the server.
+
+    Each client's reply reaches the server's process by itself and is added up here (see the module's text): `mean` and
+    `sum` keep single replies from the algorithm, not from whoever runs the server.
+    """
 
     def __init__(
         self,
@@ -76,7 +85,7 @@ class Federation:
         self.seed = seed
         self.participation = participation or Participation()
         self.ledger = Ledger()
-        self.clients: tuple[str, ...] = tuple(transport.names)
+        self.clients: tuple[str, ...] = check_client_names(transport.names)
         self.participation.check_names(self.clients)
         self.info: dict[str, ClientInfo] = {}
         self.weights: dict[str, float] = {}
@@ -108,11 +117,14 @@ class Federation:
     # ── the verbs ──
 
     def mean(self, step: Callable[..., Any], /, *unnamed: Any, **arguments: Any) -> Any:
-        """The average of the clients' replies, weighted by `client.weight` (or `weights="uniform"`)."""
+        """The average of the clients' replies, weighted by `client.weight` (or `weights="uniform"`).
+
+        The server's process receives the replies one by one; the caller gets their average.
+        """
         return self.exchange(Mean(step, *unnamed, **arguments))[0]
 
     def sum(self, step: Callable[..., Any], /, *unnamed: Any, **arguments: Any) -> Any:
-        """The sum of the clients' replies."""
+        """The sum of the clients' replies, which the server's process receives one by one."""
         return self.exchange(Sum(step, *unnamed, **arguments))[0]
 
     def gather(self, step: Callable[..., Any], /, *unnamed: Any, **arguments: Any) -> Any:
@@ -198,12 +210,18 @@ class Federation:
     # ── what the run says ──
 
     def join(self) -> None:
-        """Agree on version, protocols and hyper-parameters, and learn each client's weight and shape."""
+        """Agree on version, protocols and hyper-parameters, and learn each client's weight and shape.
+
+        Clients answer nothing else before. Raises `ClientMismatch` if a client was started otherwise than the server,
+        and `ClientInputError` if what it says of itself cannot be true: see `joining.check_joined`.
+        """
         session = Session()
         self._names[id(session)] = (session, "session")
         prints = {name: fingerprint(protocol) for name, protocol in self.protocols.items()}
         call = Gather(session.join, version=__version__, protocols=prints, checkpointed=self.checkpointing)
-        (self.info,) = self._run((call,), ("setup",))
+        (found,) = self._run((call,), ("setup",))
+        check_joined(found, self.info)
+        self.info = found
         self.weights = {name: info.weight for name, info in self.info.items()}
         self._alike = len(set(self.weights.values())) == 1
         self._agree_on_names(session)
@@ -281,6 +299,8 @@ class Federation:
     # ── one exchange ──
 
     def _run(self, calls: Sequence[Call], purposes: Sequence[Purpose]) -> tuple[Any, ...]:
+        if not 0 < len(calls) <= MOST_CALLS:
+            raise ConfigError(f"an exchange has 1 to {MOST_CALLS} calls, got {len(calls)}: divide them among several")
         setup = purposes[0] == "setup"
         exchange = SETUP_EXCHANGE + self._setups if setup else self._exchange
         asked = self.clients if setup else self.participation.asked(self.round, exchange, self._present)

@@ -59,6 +59,8 @@ def next_increment(
     if client.room is not None:
         increment = _squeezed(increment, found, client.room - reserve, precision)
     memory["sent"] = sent + increment.pairs.values.size
+    if client.vectors is not None:
+        client.vectors -= increment.pairs.values.size  # what is left to other calls of this round
     return increment
 
 

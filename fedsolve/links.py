@@ -20,10 +20,15 @@ class Link:
     bytes_per_round    of all that the algorithm sends, headers included; the runtime holds it on encoded sizes
     vectors_per_round  of the vectors beside the gradient (SHED's eigenvectors); 0 leaves the gradient alone
 
-    What a run asks only to measure is kept apart, here as in the ledger, and what is sent again because it was lost is
-    not counted again. A reply that does not fit ends the run with `LinkExceeded`; for clients that are unreachable at
-    times there is `Participation`. A link whose capacity changes overrides
-    `allowance` or `vectors`; what it leaves to chance it draws from `client.rng`, once a round.
+    What is the algorithm's is decided by the client, from its own protocols, whatever the request says. Four calls of
+    `Measure` in a round and a thousand calls of protocols that set up a run (joining, preprocessing, diagnosing) are
+    not charged; any more are. What is sent again because it was lost is not counted again; what was sent and then not
+    used is. A round is what the server numbers as one: a link describes a channel, and does not protect from a server
+    that invents rounds.
+
+    A reply that does not fit ends the run with `LinkExceeded`; for clients that are unreachable at times there is
+    `Participation`. A link whose capacity changes overrides `allowance` or `vectors`; what it leaves to chance it draws
+    from `client.rng`, once a round.
     """
 
     bytes_per_round: int | None = None

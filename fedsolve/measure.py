@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from fedsolve.arrays import Symmetric
 from fedsolve.client import Client, client_step
 from fedsolve.linalg import Factor, norm
 from fedsolve.losses import LinearLoss
+from fedsolve.messages import Purpose
 from fedsolve.typing import Array
 
 # Of the root of f's scale: a slope per root of curvature that is above it is more than rounding leaves.
@@ -70,6 +72,8 @@ class Measure:
     """The protocol that asks for it."""
 
     loss: LinearLoss
+
+    purpose: ClassVar[Purpose] = "measure"
 
     # ── clients ──
 

@@ -8,12 +8,20 @@ from math import inf
 from typing import Any, Literal
 
 from fedsolve import errors, wire
+from fedsolve.text import has_controls, printable
 from fedsolve.typing import Value
 from fedsolve.wire import FAILURE, PREAMBLE_SIZE, REPLY, REQUEST, Part, Preamble, plain_size
 
 Purpose = Literal["algorithm", "measure", "setup"]
 Counts = dict[str, int]
 Route = list[str]  # protocol, step, purpose
+
+# Calls in one request. The library itself sends at most three; an algorithm of your own may send more.
+MOST_CALLS = 64
+# Characters of what a client says went wrong.
+MOST_TEXT, MOST_WORD = 2000, 200
+# What a reply may say of its own cost: kinds of computations in one call, characters of their names, their number.
+MOST_KINDS, MOST_KIND, MOST_COUNTED = 64, 64, 2**48
 
 
 @dataclass(slots=True)
@@ -39,6 +47,8 @@ class Request:
     @classmethod
     def decode(cls, data: bytes, types: Iterable[type[Any]]) -> Request:
         """A request from bytes; raises WireError for what is none. `types` are those that `wire.decode` may build."""
+        if (count := wire.count_parts(data) - 1) > MOST_CALLS:  # before anything is decoded
+            raise too_many_calls(count)
         preamble, (routes, *arguments), _ = _expect(data, types, (REQUEST,))
         if not isinstance(routes, list) or len(routes) != len(arguments):
             raise errors.WireError("a request came whose calls and arguments do not match")
@@ -48,6 +58,15 @@ class Request:
         if not all(isinstance(value, dict) for value in arguments):
             raise errors.WrongType("a request came whose arguments have no names")
         return cls(preamble, Part.plain(routes), tuple(Part(value) for value in arguments))
+
+
+def too_many_calls(count: int) -> errors.WireError:
+    """The error for a request with more calls than allowed, or with none."""
+    if not count:
+        return errors.WireError("a request came that calls nothing")
+    return errors.TooLarge(
+        f"a request with {count} calls came, at most {MOST_CALLS} are allowed: send several requests"
+    )
 
 
 class Reply:
@@ -80,7 +99,11 @@ _ERRORS: dict[str, type[errors.ClientError]] = {
 
 @dataclass(slots=True)
 class Failure:
-    """A client could not answer: which step, and what went wrong in words."""
+    """A client could not answer: which step, and what went wrong in words.
+
+    The words are the client's: wherever a Failure is made, on either side, their control characters are written out and
+    their length is bounded, so that they can be shown.
+    """
 
     preamble: Preamble
     kind: str
@@ -88,9 +111,12 @@ class Failure:
     text: str
     cause: BaseException | None = None  # in one process only; never on the wire
 
+    def __post_init__(self) -> None:
+        self.kind, self.step = printable(self.kind, MOST_WORD), printable(self.step, MOST_WORD)
+        self.text = printable(self.text, MOST_TEXT)
+
     def encode(self) -> bytes:
-        text = self.text.encode(errors="backslashreplace").decode()  # a file name in it need not be Unicode
-        return wire.encode(self.preamble, (Part.plain([self.kind, self.step, text]),))
+        return wire.encode(self.preamble, (Part.plain([self.kind, self.step, self.text]),))
 
     def error(self, client: str) -> errors.ClientError:
         """The exception the server raises for it."""
@@ -116,18 +142,19 @@ def decode_answer(data: bytes, types: Iterable[type[Any]]) -> Reply | Failure:
 
 
 def _is_envelope(value: Value, results: int) -> bool:
-    if not (isinstance(value, list) and len(value) == 2 and isinstance(value[0], float)):
+    if not (isinstance(value, list) and len(value) == 2 and isinstance(value[0], float) and 0 <= value[0] < inf):
         return False
+    return isinstance(value[1], list) and len(value[1]) == results and all(map(_are_counts, value[1]))
+
+
+def _are_counts(value: Value) -> bool:
+    """Whether these can go into the ledger: few kinds of computations, with names to be shown, each so many times."""
     return (
-        0.0 <= value[0] < inf  # seconds
-        and isinstance(value[1], list)
-        and len(value[1]) == results
-        and all(isinstance(one, dict) and _are_counts(one) for one in value[1])
+        isinstance(value, dict)
+        and len(value) <= MOST_KINDS
+        and all(type(n) is int and 0 <= n <= MOST_COUNTED for n in value.values())
+        and all(isinstance(kind, str) and len(kind) <= MOST_KIND and not has_controls(kind) for kind in value)
     )
-
-
-def _are_counts(value: dict[Any, Any]) -> bool:
-    return all(type(what) is str and type(amount) is int and amount >= 0 for what, amount in value.items())
 
 
 def _expect(data: bytes, types: Iterable[type[Any]], kinds: tuple[int, ...]) -> tuple[Preamble, list[Value], list[int]]:

@@ -15,7 +15,7 @@ from fedsolve.calls import Mean, Sum
 from fedsolve.checkpoint import Checkpoint, Progress
 from fedsolve.client import Client, Memory
 from fedsolve.confirm import Finding, confirm, separated
-from fedsolve.errors import ConfigError, QuorumNotReached
+from fedsolve.errors import ConfigError, LinkExceeded, QuorumNotReached
 from fedsolve.federation import Federation
 from fedsolve.history import Row, Run
 from fedsolve.interrupts import deferred
@@ -473,12 +473,14 @@ class _Loop:
     def _finding(self, state: Value, measurement: Measurement) -> Finding:
         if self.measure is None or self.scale is None:
             return Finding()
-
         return confirm(self._ask_all, self.measure, self.scale, state.w, measurement)
 
     def _ask_all(self, *calls: Mean | Sum) -> tuple[Any, ...] | None:
-        """What all clients together answer; None if one of them does not."""
-        found = self.fed.measure(*calls)
+        """What all clients together answer; None if one of them does not, or has no room for it on its link."""
+        try:
+            found = self.fed.measure(*calls)
+        except LinkExceeded:
+            return None
         return None if found is None or found[1] < 1 - 1e-12 else found[0]
 
     def _publish(self, row: Row, proof: Certificate | None = None) -> None:

@@ -1,8 +1,13 @@
 """The client's side of an exchange: answers requests, keeps the versions of the memory, holds the link's limit.
 
 A lost, late or repeated reply leaves no trace: a request says which reply was used last (`used`), and the steps start
-from the memory as it was after that one. Versions the server may still come back to (`used`, `keep`) are kept, the rest
-forgotten. With a `store`, versions are on disk before the reply leaves, so that a client may restart.
+from the memory as it was after that one. Versions the server may still come back to (`used`, `keep`, the newest) are
+kept, the rest forgotten. With a `store`, versions are on disk before the reply leaves, so that a client may restart.
+
+Only a server that has joined is answered: steps of the protocols it named at `session.join`, under the attempt it
+joined with. What was agreed is kept with the memory. A request that fails changes nothing: neither the attempt nor any
+version. Who may talk to a client at all is for the transport to say; here, one message of a stranger, of a server that
+was replaced, or one that arrives late does not stop the server that joined.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import fedsolve
@@ -41,7 +46,8 @@ from fedsolve.files import (
 )
 from fedsolve.links import UNLIMITED
 from fedsolve.locks import FileLock
-from fedsolve.messages import Counts, Failure, Reply, Request, Route
+from fedsolve.messages import MOST_CALLS, Counts, Failure, Purpose, Reply, Request, Route, too_many_calls
+from fedsolve.metering import Meter, purpose_of, used_before, used_so_far, write_down
 from fedsolve.names import check_classes
 from fedsolve.protocol import client_step, fingerprint, signature, steps, types_of
 from fedsolve.schema import shortened
@@ -50,6 +56,14 @@ from fedsolve.wire import FAILURE, Part, Preamble
 
 # Room left for the envelope of a reply (seconds and counts) when a step asks how much fits.
 ENVELOPE_RESERVE = 256
+# How far ahead of the last attempt it knows a client believes a server to be: restarts that it never heard of, such as
+# one a minute in the week in which it was away.
+MOST_RESTARTS = 10_000
+
+# Versions that are kept where a request names none of them to be kept.
+MOST_VERSIONS = 8
+
+_JOINED = "joined with"  # in the memory: protocols and fingerprints that were agreed
 
 
 @dataclass(frozen=True)
@@ -78,6 +92,8 @@ class LabelledInfo(ClientInfo):
 class Session:
     """The protocol every client answers: joining a run."""
 
+    purpose: ClassVar[Purpose] = "setup"
+
     @client_step
     def join(
         self, client: Client, version: str, protocols: dict[str, str], checkpointed: bool
@@ -101,6 +117,7 @@ class Session:
                     )
         if checkpointed:
             self._check_same_data(client)
+        client.memory[_JOINED] = tuple(sorted(protocols.items()))
         transform = client.memory.get("transform")
         known = not client.raw or transform is not None
         found = ClientInfo(
@@ -229,6 +246,21 @@ class Served:
             for step, function in steps(protocol).items()
         }
         self.types = types_of(everything)
+        # A protocol that is a field of another serves that one's purpose.
+        self.purposes = {
+            name: purpose_of(everything.get(name.partition(".")[0], it)) for name, it in everything.items()
+        }
+        self._agreed: dict[Any, dict[tuple[str, str], Any]] = {}
+
+    def agreed(self, joined: tuple[tuple[str, str], ...] | None) -> dict[tuple[str, str], Any]:
+        """The steps that a server may call which joined with these protocols and fingerprints."""
+        found = self._agreed.get(joined)
+        if found is None:
+            # Fingerprints again: a client that restarts with other hyper-parameters has agreed to nothing.
+            names = {name for name, print_ in joined or () if self.fingerprints.get(name) == print_} | {"session"}
+            found = {route: step for route, step in self.steps.items() if route[0] in names}
+            self._agreed[joined] = found
+        return found
 
 
 class Runtime:
@@ -245,51 +277,52 @@ class Runtime:
         client.protocols, client.fingerprints = self.serves.protocols, self.serves.fingerprints
         self.steps, self.types = self.serves.steps, self.serves.types
         self.store = store
-        self.attempt = 0
-        self.versions: dict[int, dict[str, Value]] = {0: {}}
-        self._last: tuple[int, int] | None = None
+        self.attempt = 0  # of the server that joined last
+        self.versions: dict[int, dict[str, Value]] = {0: {}}  # the newest is the last of them
+        self._joined: Any = None  # what was agreed, as last seen in the memory
+        self._open = self.serves.agreed(None)  # the steps that follow from it
+        self._last_request: Request | None = None
         self._last_reply: Reply | None = None
         if store is not None:
             self.restore(*store.read(self.types))
 
     def answer(self, request: Request) -> Reply | Failure:
         """Run the calls of a request, or say why not."""
-        head = request.preamble
-        if self._last_reply is not None and (head.attempt, head.number) == self._last:
-            return self._last_reply  # asked twice: the same answer, computed once
+        head, calls = request.preamble, request.routes.value
         route: Route = ["session"]
         try:
-            memory = Memory(self._version(head), self.types)
-            allowance = self.client.vectors = None
-            if self.client.link is not UNLIMITED:
-                allowance = self._allowance(memory, head)
+            last = self._last_request
+            if last is not None and last.preamble.number == head.number and last.preamble.attempt == head.attempt:
+                assert self._last_reply is not None
+                return self._answer_again(last, request, self._last_reply)
+            memory = Memory(self._admit(request), self.types)
+            client = self.client
+            meter = client.vectors = None
+            if client.link is not UNLIMITED:
+                meter = self._meter(memory, head)
             results: list[Part] = []
             counts: list[Counts] = []
-            sent, largest, started = 0, 0, time.perf_counter()
-            heaviest: Route = ["session"]
-            client = self.client
-            for index, route in enumerate(request.routes.value):
+            started = time.perf_counter()
+            client.room = None
+            for index, route in enumerate(calls):
                 client.enter(memory, (head.seed, head.round, head.exchange, index))
-                client.room = None
-                if allowance is not None:
-                    client.room = allowance - sent - wire.PREAMBLE_SIZE - ENVELOPE_RESERVE
+                if meter is not None:
+                    client.room = meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
                 part = self._call((route[0], route[1]), request.arguments[index])
-                if route[2] == "algorithm":
-                    sent += part.size
-                    if part.size > largest:
-                        heaviest, largest = route, part.size
+                if meter is not None:
+                    meter.add(route, self.serves.purposes[route[0]], part.size)
                 results.append(part)
                 counts.append(client.counts)
             reply = Reply(head, time.perf_counter() - started, counts, results)
-            if allowance is not None and sent:
-                route = heaviest  # what to name if it is too much
-                self._charge(memory, head, allowance, sent + reply.overhead)
+            if meter is not None:
+                route = meter.heaviest  # what to name if it is too much
+                self._charge(memory, head, meter, reply)
             route = ["session", "store"]
             self._commit(head, memory)
         except Exception as error:  # reported, not hidden: the server raises it with the client's name
             return _failure(head, ".".join(route[:2]), error)
         if self.serves.remember:
-            self._last, self._last_reply = (head.attempt, head.number), reply
+            self._last_request, self._last_reply = request, reply
         return reply
 
     def answer_bytes(self, data: bytes) -> bytes:
@@ -302,10 +335,9 @@ class Runtime:
 
     def _call(self, route: tuple[str, str], arguments: Part) -> Part:
         """Run one step."""
-        found = self.steps.get(route)
+        found = self._open.get(route)
         if found is None:
-            known = ", ".join(f"{protocol}.{step}" for protocol, step in self.steps)
-            raise ProtocolMismatch(f"no such step here; this client answers {known}")
+            raise self._no_step(route)
         protocol, function, contract = found
         if arguments.checked is not contract:
             check_arguments(".".join(route), contract.arguments, arguments.value)
@@ -316,65 +348,131 @@ class Runtime:
         own = {name: client.localise(value) for name, value in arguments.value.items()}
         return Part(client.globalise(function(protocol, client, **own)))
 
-    # ── memory ──
+    def _no_step(self, route: tuple[str, str]) -> ProtocolMismatch:
+        if route in self.steps:
+            return ProtocolMismatch(
+                f"the server has not joined this client with protocol {route[0]!r} as it is here; a server joins "
+                "first, with the same version, protocols and hyper-parameters"
+            )
+        known = ", ".join(f"{protocol}.{step}" for protocol, step in self.steps)
+        return ProtocolMismatch(f"no such step here; this client answers {known}")
 
-    def _version(self, head: Preamble) -> dict[str, Value]:
-        if head.attempt < self.attempt:
-            raise ProtocolMismatch(
-                f"attempt {head.attempt} of the server asks, but attempt {self.attempt} has taken over"
-            )
-        found = self.versions.get(head.used)
+    # ── who is answered ──
+
+    def _admit(self, request: Request) -> dict[str, Value]:
+        """The version of the memory to start from, if this request may be answered. Changes nothing that lasts."""
+        calls, versions = request.routes.value, self.versions
+        _, attempt, _, _, number, used, _, _ = request.preamble
+        if not 0 < len(calls) <= MOST_CALLS:
+            raise too_many_calls(len(calls))
+        if attempt != self.attempt:
+            joins = len(calls) == 1 and calls[0][:2] == ["session", "join"]
+            self._check_attempt(request.preamble, joins)
+        elif number in versions and number != next(reversed(versions)):
+            raise ProtocolMismatch(f"request {number} came late: a later one has been answered")
+        found = versions.get(used)
         if found is None:
-            text = (
-                f"the server builds on this client's reply {head.used}, whose memory is gone (it has "
-                f"{sorted(self.versions)}); restart the run, or give the client its store back"
-            )
-            raise MemoryLost(self.client.name, "session", text)
+            raise self._lost(used)
+        if number <= used:
+            raise ProtocolMismatch(f"request {number} builds on reply {used}, which is not earlier")
+        joined = found.get(_JOINED)
+        if joined is not self._joined:
+            self._joined, self._open = joined, self.serves.agreed(joined)
         return found
 
+    def _lost(self, number: int) -> MemoryLost:
+        text = (
+            f"the server builds on this client's reply {number}, whose memory is gone (it has "
+            f"{sorted(self.versions)}); restart the run, or give the client its store back"
+        )
+        return MemoryLost(self.client.name, "session", text)
+
+    def _check_attempt(self, head: Preamble, joins: bool) -> None:
+        """Another attempt than the last that joined may only join, and only if it is later."""
+        attempt = head.attempt
+        if attempt < self.attempt:
+            raise ProtocolMismatch(
+                f"attempt {attempt} of the server asks, but attempt {self.attempt} has taken over; if no other server "
+                "runs, resume the run once more: each time counts as an attempt"
+            )
+        if not joins and not self.attempt and head.used:
+            raise self._lost(head.used)  # it joined before this client restarted without a store
+        if not joins:
+            raise ProtocolMismatch(f"attempt {attempt} of the server asks, but it has not joined; a server joins first")
+        if attempt > self.attempt + MOST_RESTARTS:
+            raise ProtocolMismatch(
+                f"attempt {attempt} of the server asks to join, but this client knows of attempt {self.attempt}, and "
+                f"does not believe in more than {MOST_RESTARTS} restarts that it missed; start a new run"
+            )
+
+    def _answer_again(self, last: Request, request: Request, reply: Reply) -> Reply:
+        """Asked twice: the same answer, computed once."""
+        if last is request or last.encode() == request.encode():
+            return reply
+        raise ProtocolMismatch(
+            f"request {request.preamble.number} has been answered, and this one asks something else under its number"
+        )
+
+    # ── memory ──
+
     def _commit(self, head: Preamble, memory: Memory) -> None:
-        versions, keep = self.versions, head.keep
-        kept = {head.used: versions[head.used], head.number: memory.data}
-        if keep in versions:
-            kept[keep] = versions[keep]
+        versions = self.versions
+        _, attempt, _, _, number, used, keep, _ = head
+        if attempt != self.attempt:
+            # A server that joins makes nothing forgotten but what came after the reply it goes back to.
+            kept = {earlier: version for earlier, version in versions.items() if earlier < number}
+        elif number in versions:
+            return  # answered before this client restarted: what it remembered then stands
+        elif keep in versions:
+            # The newest too: a request that was long on its way must not cost the server the reply to a later one.
+            newest = next(reversed(versions))
+            kept = {keep: versions[keep], used: versions[used], newest: versions[newest]}
+        else:  # no version of ours to keep: nothing is forgotten for that
+            others = [other for other in versions if other != used][-MOST_VERSIONS:]
+            kept = {other: versions[other] for other in (used, *others)}
+        kept[number] = memory.data
         if self.store is not None:
-            self.store.write(head.attempt, self._plain(kept))  # if this fails, no reply leaves and nothing changes
-        self.versions, self.attempt = kept, head.attempt
+            self.store.write(attempt, self._saved(kept))  # if this fails, no reply leaves and nothing changes
+        self.versions, self.attempt = kept, attempt
 
     def snapshot(self) -> dict[int, dict[str, Value]]:
         """The versions as they can be saved: NumPy arrays, whatever the client computes with."""
-        return self._plain(self.versions)
+        return self._saved(self.versions)
 
-    def _plain(self, versions: Mapping[int, dict[str, Value]]) -> dict[int, dict[str, Value]]:
+    def _saved(self, versions: Mapping[int, dict[str, Value]]) -> dict[int, dict[str, Value]]:
         return {number: self.client.globalise(memory) for number, memory in versions.items()}
 
     def restore(self, attempt: int, versions: Mapping[int, dict[str, Value]]) -> None:
         """Go back to saved versions."""
         self.attempt = attempt
         self.versions = {number: self.client.localise(memory) for number, memory in versions.items()}
-        self._last_reply = None
+        self._last_request = self._last_reply = None
 
     # ── link ──
-    # What has been sent in a round is kept with the memory, so that it is rolled back with it: a reply that was lost,
-    # or used only by a server that died, does not count against the link.
 
-    def _allowance(self, memory: Memory, head: Preamble) -> int | None:
-        client = self.client
+    def _meter(self, memory: Memory, head: Preamble) -> Meter:
+        client, versions = self.client, self.versions
         # A round's capacity is one draw, whatever is asked in it.
         client.enter(memory, (head.seed, head.round, 0, 2**32))
-        whole = client.link.allowance(head.round, client)
-        client.vectors = client.link.vectors(head.round, client)
-        return None if whole is None else whole - _sent_in(memory, head.round)
+        capacity, vectors = client.link.allowance(head.round, client), client.link.vectors(head.round, client)
+        if head.attempt == self.attempt and head.number in versions:  # answered before, and charged
+            before = used_before(versions[head.number])
+        else:
+            before = used_so_far(versions.values(), head.attempt, head.round)
+        meter = Meter(capacity, vectors, before)
+        client.vectors = meter.vectors
+        return meter
 
-    def _charge(self, memory: Memory, head: Preamble, allowance: int, size: int) -> None:
-        if size > allowance:
-            needed = _sent_in(memory, head.round) + size
+    def _charge(self, memory: Memory, head: Preamble, meter: Meter, reply: Reply) -> None:
+        size, sent = meter.total(reply.overhead), meter.before.sent
+        if meter.capacity is not None and size and sent + size > meter.capacity:
             text = (
-                f"a reply of {size} bytes, but the link has {allowance} left in round {head.round}; give the link at "
-                f"least {needed} bytes per round{self._sending_less()}"
+                f"a reply of {size} bytes, but the link has {meter.capacity - sent} left in round {head.round}; give "
+                f"the link at least {sent + size} bytes per round{self._sending_less()}"
             )
             raise LinkExceeded(self.client.name, "link", text)
-        memory[_SENT] = (head.round, _sent_in(memory, head.round) + size)
+        meter.settle(size, self.client.vectors)
+        write_down(memory, head.attempt, head.round, meter)
 
     def _sending_less(self) -> str:
         if "folds" in self.serves.protocols:  # a cross-validation
@@ -382,14 +480,6 @@ class Runtime:
         if type(self.serves.protocols.get("algorithm")).__name__.startswith("SHED"):
             return ""
         return ", or use an algorithm that sends less (SHED fits what it sends to the link)"
-
-
-_SENT = "sent in round"
-
-
-def _sent_in(memory: Memory, round: int) -> int:
-    sent: tuple[int, int] = memory.get(_SENT, (round, 0))
-    return sent[1] if sent[0] == round else 0
 
 
 def _failure(head: Preamble, where: str, error: Exception) -> Failure:

@@ -290,6 +290,11 @@ def peek(data: bytes) -> Preamble:
     return Preamble(FAILURE, attempt, round_, exchange, *rest)
 
 
+def count_parts(data: bytes) -> int:
+    """How many parts a message says it has; 0 for bytes that are no message."""
+    return int(_PREAMBLE.unpack_from(data)[6]) if len(data) >= PREAMBLE_SIZE and data[:4] == MAGIC else 0
+
+
 def decode(
     data: bytes, types: Iterable[type[Any]] = (), limit: int = MAX_BYTES
 ) -> tuple[Preamble, list[Value], list[int]]:

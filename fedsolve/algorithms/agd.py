@@ -8,7 +8,8 @@ Where the penalty makes f strongly convex, μ = l2, β = (√L − √μ)/(√L 
     f(w_t) − f* ≤ (1 − √(μ/L))^t (f(w_0) − f* + (μ/2) ‖w_0 − w*‖²)          (Nesterov 2004, theorem 2.2.3)
 
 otherwise β = k/(k + 3), begun again whenever the momentum points uphill, ∇f(y)ᵀ(w⁺ − w) > 0 (O'Donoghue and Candès
-2015). The momentum is a recurrence of one cohort: when that changes it is begun again. The server sees only sums.
+2015). The momentum is a recurrence of one cohort: when that changes it is begun again.
+Uses only sums of the clients' replies.
 """
 
 from __future__ import annotations

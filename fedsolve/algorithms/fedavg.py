@@ -3,7 +3,8 @@
 McMahan et al. 2017; in the notation of paper 003, equation (5): f_t = Σ (n_i/N) G_i^s(f_{t−1}).
 
 Cheap rounds of one model each way. With s > 1 and clients that differ it does not end at the pooled solution but
-beside it (paper 003, section 3): use Newton or Scaffold where that matters. The server sees only sums.
+beside it (paper 003, section 3): use Newton or Scaffold where that matters.
+Uses only sums of the clients' replies, and the smoothness of each client where the step size is left open.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ sent in line 6, so that is what is used here. Two exchanges and two models each 
 
 The error obeys e ← (I − AH) e with A = Σ p_j H_j⁻¹, whose eigenvalues are ≥ 1: it converges if and only if
 λ_max(AH) < 2, which large and similar clients give and heterogeneous ones do not. `FedNewtonCG` uses the same two
-exchanges and always converges. The server sees only sums.
+exchanges and always converges. Uses only sums of the clients' replies.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ accurate enough the step is taken with Armijo's search, which costs one exchange
 only one system, and the model moves in every round.
 
 Separable outputs are one conjugate gradient each, in the same exchanges. A recurrence is only as good as the clients
-behind it: when the cohort changes it is begun again from a fresh gradient. The server sees only sums.
+behind it: when the cohort changes it is begun again from a fresh gradient. Uses only sums of the clients' replies.
 """
 
 from __future__ import annotations

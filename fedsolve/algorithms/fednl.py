@@ -9,7 +9,8 @@ Safaryan, Islamov, Qian and Richtárik 2021: Algorithm 1, and with a line search
 with H and H_i as they were before the corrections at x. As H_i → ∇²f_i(x*) it becomes Newton's method, for a part of
 the numbers; where p² of them are affordable `Newton` needs fewer rounds. A round is one exchange, and two more when the
 search refuses the whole step. H is the sum over all clients, absent ones too: each that answers moves its own part of
-it. The l2 penalty's part of the Hessian is known, and not learned: the server adds it. The server sees only sums.
+it. The l2 penalty's part of the Hessian is known, and not learned: the server adds it.
+Uses only sums of the clients' replies.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Li et al. 2020; paper 003, equation (6), with pull = 1/η; in FedNewton's experi
 
 The local problem is solved exactly for the squared loss (one linear solve, its factor kept), to convergence otherwise.
 Rounds of one model each way. It ends beside the pooled solution when clients differ (paper 003, section 3); a stronger
-pull ends nearer and takes longer. The server sees only sums.
+pull ends nearer and takes longer. Uses only sums of the clients' replies.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ along their mean for all steps η at once, the gradient at the new model. With l
 al. 2022), with local=CG(…) what GIANT's authors ran; exact solves, the default, are both at their best.
 
 The mean of the inverses is positive definite, so each round goes down and the pooled optimum is reached, but as fast as
-the clients are alike: on label-skewed data slowly, where `FedNewtonCG` uses the same solves better. The server sees
-only sums.
+the clients are alike: on label-skewed data slowly, where `FedNewtonCG` uses the same solves better. Uses only sums of
+the clients' replies.
 
 Clients with fewer samples than features, or hardly more, are sure of directions they know nothing of, and make the mean
 of the inverses many times too long. When a step had to be cut to less than 1/16, the gradients already seen correct the

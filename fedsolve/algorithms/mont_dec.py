@@ -2,8 +2,8 @@
 
 Erdogdu and Montanari 2015, distributed: SHED with a renewal in every round. Each client decomposes its Hessian anew and
 sends the same few leading eigenvectors of it, so that nothing adds up; a baseline that shows what SHED's memory is
-worth. It ends at the pooled solution, slowly. Two exchanges a round. The server sees each client's eigenpairs by
-themselves; the gradient is a sum.
+worth. It ends at the pooled solution, slowly. Two exchanges a round. Uses each client's eigenpairs by
+themselves, and sums of the gradients.
 """
 
 from __future__ import annotations

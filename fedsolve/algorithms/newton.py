@@ -5,7 +5,8 @@
 When p² numbers per client and round are affordable this is the method to use: the pooled solution in a handful of
 rounds, however the data is split. The candidate's value, gradient and Hessian travel in one exchange, so a round in
 which the unit step passes Armijo's test (nearly all) is one exchange. With an l1 penalty the step is a proximal Newton
-step, taken at the server (Lee, Sun and Saunders 2014); clients send what they always send. The server sees only sums.
+step, taken at the server (Lee, Sun and Saunders 2014); clients send what they always send.
+Uses only sums of the clients' replies.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ Karimireddy et al. 2020, Algorithm 1 with option II, written for clients of uneq
     x ← x + Σ p_i (y_i − x),                          c ← c + share · Σ p_i (c_i⁺ − c_i)
 
 Each client remembers c_i between rounds; at the fixed point c_i = ∇f_i(x) and Σ p_i c_i = 0, so x is the pooled
-solution, which FedAvg misses. Linear convergence: many cheap rounds. The server sees only sums.
+solution, which FedAvg misses. Linear convergence: many cheap rounds.
+Uses only sums of the clients' replies, and the smoothness of each client where the step size is left open.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ nothing but the gradient, take part like all others. The pooled solution, at n +
 
 Beyond the paper, as options that keep the optimum: gradients already seen improve Ĥ⁻¹ by L-BFGS at the server; the
 gradient at the full step travels with the line search, so that an iteration is one exchange where that step passes
-(`pipelined`, the same iterates); vectors travel in half precision; the server factorises only now and then. The server
-sees each client's eigenpairs by themselves; the gradient is a sum.
+(`pipelined`, the same iterates); vectors travel in half precision; the server factorises only now and then. Uses
+each client's eigenpairs by themselves, and sums of the gradients.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 The Hessian is constant, so eigenvectors sent once are good for ever: the error falls at least by c_t = 1 − λ̄_n/ρ̄_t
 (Theorem 3), which itself falls, and after n − 1 increments the next step is exact. `renewals=Periodic(T)` is Algorithm
-3, which begins again every T iterations: of theoretical interest (Lemma 7), and never better. The server sees each
-client's eigenpairs by themselves; the gradient is a sum.
+3, which begins again every T iterations: of theoretical interest (Lemma 7), and never better. Uses each
+client's eigenpairs by themselves, and sums of the gradients.
 """
 
 from __future__ import annotations

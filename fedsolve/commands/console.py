@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape as rich_escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fedsolve.history import Row
 from fedsolve.report.plain import to_json
 from fedsolve.report.tables import number, size
+from fedsolve.text import printable
 
 OnRound = Callable[[Row], None]
 
@@ -36,7 +38,12 @@ def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Console], Non
 
 def say(text: str) -> None:
     """A sentence on standard error."""
-    print(text, file=sys.stderr)
+    print(printable(text, lines=True), file=sys.stderr)
+
+
+def escape(text: str) -> str:
+    """Text for a rich console, in which neither markup nor control characters are obeyed."""
+    return rich_escape(printable(text, lines=True))
 
 
 @contextmanager
@@ -44,7 +51,7 @@ def steps_bar(label: str) -> Iterator[Callable[[int, int, str], None]]:
     """A bar for work that is done step by step: call it with how many are done, of how many, and what is next."""
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TextColumn("{task.fields[note]}", markup=False),
@@ -60,10 +67,10 @@ def progress_bar() -> Iterator[Callable[[str, int], OnRound]]:
     """A bar per run on standard error, if a person sits there; `begin(label, rounds)` starts one."""
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

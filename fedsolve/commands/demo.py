@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 
 from fedsolve import data, registry
 from fedsolve.client import Client
-from fedsolve.commands.console import Interrupted, emit, progress_bar
+from fedsolve.commands.console import Interrupted, emit, escape, progress_bar
 from fedsolve.commands.problem import score
 from fedsolve.commands.runs import failed_row
 from fedsolve.errors import ConfigError, FedsolveError

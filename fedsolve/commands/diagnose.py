@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from fedsolve import config
 from fedsolve.commands import problem as problems
-from fedsolve.commands.console import emit
+from fedsolve.commands.console import emit, escape
 from fedsolve.diagnose import Contraction, Contractions, Heterogeneities, Heterogeneity, Regime, regime
 from fedsolve.diagnose.opened import opened
 from fedsolve.errors import ConfigError
@@ -90,7 +89,9 @@ def diagnose(file: Path, steps: int, as_json: bool) -> int:
         for sentence in said.values():
             console.print(escape(f"• {sentence[:1].upper()}{sentence[1:]}."))
         cost = f"{total.exchanges} exchanges, {size(total.bytes_up)} up, {size(total.bytes_down)} down"
-        console.print(escape(f"\nAsking cost {cost}; only sums left the clients, and three numbers of each."))
+        console.print(
+            escape(f"\nAsking cost {cost}; it uses only sums of the clients' replies, and three numbers of each.")
+        )
 
     emit(result, as_json, show)
     return 0

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 
 from fedsolve import data as rooms
-from fedsolve.commands.console import emit, say
+from fedsolve.commands.console import emit, escape, say
 from fedsolve.data import Dataset
 from fedsolve.data.columns import Categorical
 from fedsolve.data.formats import is_number, read_columns
@@ -28,6 +27,7 @@ from fedsolve.files import remove_leftovers, write_atomically
 from fedsolve.models import LinearModel, load_model
 from fedsolve.names import are_counted, take_columns
 from fedsolve.report.folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
+from fedsolve.text import spreadsheet_cell
 from fedsolve.typing import Array
 
 SHOWN = 8  # names in a message
@@ -82,7 +82,8 @@ def _as_csv(predictions: Array, probabilities: Array | None) -> str:
     outputs = predictions.shape[1] if predictions.ndim == 2 else 1
     heads = ["prediction"] if outputs == 1 else [f"prediction_{index}" for index in range(outputs)]
     writer.writerow(heads if probabilities is None else [*heads, "probability"])
-    rows = predictions.reshape(len(predictions), outputs).tolist()
+    cells = predictions.reshape(len(predictions), outputs).tolist()
+    rows = [list(map(spreadsheet_cell, row)) for row in cells]  # the name of a class may be anything
     writer.writerows(rows if probabilities is None else ([*row, p] for row, p in zip(rows, probabilities, strict=True)))
     return text.getvalue()
 

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from fedsolve import reproduce as experiments
-from fedsolve.commands.console import Interrupted, emit, steps_bar
+from fedsolve.commands.console import Interrupted, emit, escape, steps_bar
 from fedsolve.errors import ConfigError
 from fedsolve.report.tables import plain_table
 from fedsolve.reproduce import files

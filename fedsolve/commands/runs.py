@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
 from fedsolve import config
 from fedsolve.commands import problem as problems
-from fedsolve.commands.console import Interrupted, OnRound, emit, progress_bar
+from fedsolve.commands.console import Interrupted, OnRound, emit, escape, progress_bar
 from fedsolve.commands.problem import Problem
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.history import Row, Run

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
 from fedsolve import config
 from fedsolve.commands import chosen
 from fedsolve.commands import problem as problems
-from fedsolve.commands.console import Interrupted, emit, steps_bar
+from fedsolve.commands.console import Interrupted, emit, escape, steps_bar
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.losses import LinearLoss
 from fedsolve.preflight import check_needs
@@ -70,7 +69,8 @@ def select(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
             console.print(f"[yellow]{escape(notice)}[/yellow]", soft_wrap=True)
         up, down = size(result["bytes_up"]), size(result["bytes_down"])
         exchanges = f"{result['exchanges']} exchange{'' if result['exchanges'] == 1 else 's'}"
-        console.print(f"It cost {exchanges}, {up} up, {down} down, all clients together; only sums left the clients.")
+        said = f"It cost {exchanges}, {up} up, {down} down, all clients together; it uses only sums of their replies."
+        console.print(said)
         use = shlex.join(["fedsolve", "run" if what.algorithm is not None else "compare", str(folder.chosen)])
         console.print(f"The report is [bold]{escape(str(folder.report))}[/bold].", soft_wrap=True)
         console.print(f"To fit with the best: [bold]{escape(use)}[/bold]", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Standardise, impute and encode by statistics of all clients, of which the server sees only sums.
+"""Standardise, impute and encode by sums of the clients' statistics.
 
     run(Newton(Logistic(l2=1e-3)), clients, preprocess=Preprocess())            every column a number
     run(…, preprocess=Preprocess(Schema((Numeric("age"), Categorical("sex", ("f", "m"))))))
@@ -36,6 +36,7 @@ from fedsolve.data.transform import Transform, check_sparse
 from fedsolve.errors import ConfigError, DataError, ProtocolMismatch, WrongType
 from fedsolve.federation import Federation
 from fedsolve.linalg import to_numpy
+from fedsolve.messages import Purpose
 from fedsolve.typing import Array
 
 __all__ = ["Categorical", "Column", "Numeric", "Preprocess", "Schema", "Transform"]
@@ -81,6 +82,8 @@ class Preprocess:
     centre: bool = True
     impute: Literal["mean"] | float | None = "mean"
     indicator: bool = False
+
+    purpose: ClassVar[Purpose] = "setup"
 
     # What a checkpoint must know to read a Transform.
     transform_types: ClassVar[tuple[type[Any], ...]] = (Transform, Numeric, Categorical)

@@ -4,7 +4,7 @@
 
 All eigenvalues of AH are at least 1, so plain FedNewton converges if and only if ρ < 1. AH is self-adjoint in the inner
 product ⟨u, v⟩_H = uᵀHv; Lanczos in it needs, per step, the two exchanges of a round of FedNewton: H v, then A (H v).
-Only sums leave the clients, and labels are not used where the loss is quadratic.
+Uses only sums of the clients' replies, and no labels where the loss is quadratic.
 
 The Ritz value is never above λ_max: ρ > 1 is certain as soon as it is seen. How far it may be below is bounded, with
 probability 99 % over the random start, from the recurrence itself (docs/decisions/013-the-verdict-on-rho.md).
@@ -29,6 +29,7 @@ from fedsolve.federation import Federation
 from fedsolve.footprint import Footprint, Sizes, local_solves
 from fedsolve.ledger import Ledger
 from fedsolve.losses import LinearLoss
+from fedsolve.messages import Purpose
 from fedsolve.scalars import is_whole
 from fedsolve.typing import Array
 
@@ -82,6 +83,7 @@ class Contraction:
     steps: int = 8
     seed: int = 0
 
+    purpose: ClassVar[Purpose] = "setup"
     needs: ClassVar[frozenset[str]] = frozenset({"hessian"})
     supports: ClassVar[frozenset[str]] = frozenset({"l1"})  # of the smooth part
 

@@ -31,6 +31,7 @@ from fedsolve.federation import Federation
 from fedsolve.ledger import Ledger
 from fedsolve.linalg import like, norm, to_numpy
 from fedsolve.losses import LinearLoss
+from fedsolve.messages import Purpose
 from fedsolve.typing import Array
 
 MOST_ROUNDS = 50  # of Newton's method, to the pooled solution
@@ -143,6 +144,7 @@ class Heterogeneity:
     seed: int = 0
     solver: Newton | None = None
 
+    purpose: ClassVar[Purpose] = "setup"
     needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian"})
     supports: ClassVar[frozenset[str]] = frozenset({"l1"})
 

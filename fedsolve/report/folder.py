@@ -10,7 +10,8 @@
     chosen.toml       of a selection: the run file with the values that were chosen
     checkpoint.bin    what `--resume` goes on from, with its ledger beside it
 
-A comparison has a folder of these for each algorithm, and one summary, figure and report above them. Apart from the
+In ledger.csv, a name that a spreadsheet would take for a formula has an apostrophe before it. A comparison has a folder
+of these for each algorithm, and one summary, figure and report above them. Apart from the
 history, a file is there whole or not at all, and nothing that others put here is ever removed.
 """
 
@@ -31,6 +32,7 @@ from fedsolve.history import Row, Run
 from fedsolve.ledger import Entry, Ledger
 from fedsolve.locks import is_locked
 from fedsolve.report.plain import to_json
+from fedsolve.text import spreadsheet_cell
 
 CONFIG, HISTORY, LEDGER, MODEL = "config.toml", "history.jsonl", "ledger.csv", "model.npz"
 CHOSEN = "chosen.toml"
@@ -193,5 +195,5 @@ def _ledger_csv(ledger: Ledger) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(Entry._fields)
-    writer.writerows(ledger.entries())
+    writer.writerows(map(spreadsheet_cell, entry) for entry in ledger.entries())
     return text.getvalue().encode()

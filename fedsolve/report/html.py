@@ -1,6 +1,7 @@
 """Pages in one file: no scripts, nothing fetched from anywhere, readable on a phone and on paper, by day and by night.
 
-Whatever is not `Html` already is escaped, so that a name such as `<b>` stays a name.
+Whatever is not `Html` already is escaped, so that a name such as `<b>` stays a name, and control characters are written
+out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fedsolve import __version__
+from fedsolve.text import printable
 
 
 class Html(str):
@@ -28,7 +30,7 @@ def markup(content: Content) -> Html:
     if isinstance(content, Html):
         return content
     if isinstance(content, str):
-        return Html(html.escape(content))
+        return Html(html.escape(printable(content, lines=True)))
     return Html("".join(map(markup, content)))
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from fedsolve.text import json_escaped
+
 
 def to_plain(value: Any) -> Any:
     """None, bool, int, finite float, str, and lists and dicts of these."""
@@ -34,5 +36,5 @@ def to_plain(value: Any) -> Any:
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """Strict JSON, in one line unless indented."""
-    return json.dumps(to_plain(value), allow_nan=False, ensure_ascii=False, indent=indent)
+    """Strict JSON, in one line unless indented; nothing in it does anything to a terminal."""
+    return json_escaped(json.dumps(to_plain(value), allow_nan=False, ensure_ascii=False, indent=indent))

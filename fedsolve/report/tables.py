@@ -11,6 +11,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from fedsolve.text import printable
+
 BAD = ("diverged", "no quorum", "error")
 GOOD = ("converged", "finished")
 
@@ -83,7 +85,7 @@ def results(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = RESULTS)
         table.add_column(heading, justify="right" if alignment == "right" else "left", no_wrap=True)
     for row in rows:
         cells = [COLUMNS[key][1](row.get(key)) for key in columns]
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
+        table.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in cells))
     return table
 
 
@@ -93,7 +95,8 @@ def clients(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Table:
     for key in columns:
         table.add_column(key, justify="left" if key == columns[0] else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*(f"{row[key]:.0%}" if isinstance(row[key], float) else str(row[key]) for key in columns))
+        said = [f"{row[key]:.0%}" if isinstance(row[key], float) else str(row[key]) for key in columns]
+        table.add_row(*(Text(printable(cell)) for cell in said))  # as Text, in which markup is not obeyed
     return table
 
 

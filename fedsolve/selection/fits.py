@@ -5,7 +5,7 @@ them in one message: value, gradient and Hessian of the samples outside the fold
 takes each fit's step; what is done drops out. So the whole grid takes as many exchanges as its slowest fit.
 
 A client's samples outside fold f weigh W_jf, and it sends W_jf times its part of the objective: the sum, divided by
-Σ_j W_jf, is that of the pooled samples outside the fold. The server sees only sums.
+Σ_j W_jf, is that of the pooled samples outside the fold. Uses only sums of the clients' replies.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A fold is known by its sums over all clients: G_f = Σ x xᵀ, b_f = Σ x y, c_f = Σ y², n_f = Σ 1. The fit without fold f
 is one linear solve from the sums of the others (with an l1 penalty, a coordinate descent), and its error on fold f is
 (c_f − 2 wᵀb_f + wᵀG_f w) / n_f. So one exchange, in which the sums of all folds and all feature maps travel together,
-gives the exact cross-validation of every penalty there is: penalties cost nothing. The server sees only sums.
+gives the exact cross-validation of every penalty there is: penalties cost nothing.
+Uses only sums of the clients' replies.
 
 Where the fit is so good that this difference would lose its digits, the clients are asked for it in a second exchange.
 """

@@ -909,12 +909,17 @@ def test_a_dataclass_is_built_only_where_its_type_was_listed():
 
 
 def runtime() -> Runtime:
-    client = Client("a", np.eye(2), np.ones(2))
-    return Runtime(client, {"measure": Measure(Squared())})
+    """A client whose server has joined."""
+    made = Runtime(Client("a", np.eye(2), np.ones(2)), {"measure": Measure(Squared())})
+    joining = {"version": fedsolve.__version__, "protocols": made.serves.fingerprints, "checkpointed": False}
+    data = wire.encode(Preamble(REQUEST, number=1), [Part.plain([["session", "join", "setup"]]), Part(joining)])
+    assert wire.peek(made.answer_bytes(data)).number == 1
+    assert list(made.versions) == [0, 1]
+    return made
 
 
 def request(routes: Any, *arguments: Any) -> bytes:
-    return wire.encode(Preamble(REQUEST, number=1), [Part.plain(routes), *map(Part, arguments)])
+    return wire.encode(Preamble(REQUEST, number=2, used=1, keep=1), [Part.plain(routes), *map(Part, arguments)])
 
 
 ROUTE = ["measure", "value_and_gradient", "algorithm"]
