@@ -20,7 +20,11 @@ from fedsolve.typing import Array, Value
 BY_BLAS = 4096  # entries from which calling BLAS costs less than a second pass
 # Entries that BLAS adds by itself. With more it would wake its threads, which are not those of NumPy's BLAS: the two
 # sets would spin beside each other, and clients that compute with one in turn with sums by the other crawl.
-ALONE = 10_000
+# A multiple of WIDE, so that a piece has no remainder.
+ALONE = 9_984
+# BLAS adds blocks of so many entries at most with fused operations and may round a remainder otherwise: which entries
+# are the remainder differs between a triangle and a whole matrix, so it is filled up to a block.
+WIDE = 64
 
 _NUMBERS = (float, int)
 
@@ -107,6 +111,13 @@ def _as_int64(value: Array) -> Array:
     return value.astype(np.int64, order="C")
 
 
+def _add_remainder(x: Array, y: Array, weight: float) -> None:
+    """y += weight · x for less than a block, with the rounding of a block."""
+    padded = np.zeros((2, WIDE))
+    padded[0, : x.size], padded[1, : x.size] = x, y
+    y[:] = daxpy(padded[0], padded[1], a=weight)[: x.size]
+
+
 class _Arrays(_Leaf):
     __slots__ = ("_by_blas", "_term")
 
@@ -130,8 +141,11 @@ class _Arrays(_Leaf):
             self._add_plain(value)
         elif self._by_blas and value.dtype == np.float64 and value.flags.c_contiguous:
             x, y = value.reshape(-1), total.reshape(-1)
-            for start in range(0, x.size, ALONE):  # in one pass, in place
-                daxpy(x, y, n=min(ALONE, x.size - start), a=weight, offx=start, offy=start)
+            whole = x.size - x.size % WIDE
+            for start in range(0, whole, ALONE):  # in one pass, in place
+                daxpy(x, y, n=min(ALONE, whole - start), a=weight, offx=start, offy=start)
+            if whole < x.size:
+                _add_remainder(x[whole:], y[whole:], weight)
         else:
             if self._term is None:
                 self._term = np.empty(total.shape)
