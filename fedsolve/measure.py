@@ -7,8 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from fedsolve.arguments import require_finite, require_shape
 from fedsolve.arrays import Symmetric
 from fedsolve.client import Client, client_step
+from fedsolve.errors import WrongType
 from fedsolve.linalg import Factor, norm
 from fedsolve.losses import LinearLoss
 from fedsolve.messages import Purpose
@@ -88,11 +90,16 @@ class Measure:
     @client_step
     def agree(self, client: Client, units: Array) -> float:
         """Remember the units in which local systems without a unique solution are solved."""
+        require_shape("units", units, self.loss.design(client).shape[1])
+        if not float(client.xp.min(units)) > 0:
+            raise WrongType("units should be positive")
+        require_finite("units", units)
         client.memory["units"] = units
         return 0.0
 
     @client_step
     def hessian(self, client: Client, w: Array) -> Symmetric:
+        self.loss.check_weights(client, w=w)
         return self.loss.hessian(client, w)
 
     @client_step

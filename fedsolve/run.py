@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fedsolve.agreement import as_server, warm_start_by_name
+from fedsolve.arrays import Symmetric
 from fedsolve.calls import Mean, Sum
 from fedsolve.checkpoint import Checkpoint, Progress
 from fedsolve.client import Client, Memory
@@ -296,7 +297,7 @@ class _Loop:
                 if self._is_over(state, None):
                     return state
             self._note_server(row.round + 1)
-            stands = following is state
+            stands = _equal(following, state)
             self.interrupts.unsaved = self.checkpoint is not None
             row, measured = self._row(row.round + 1, following, state), False
             state = following
@@ -337,9 +338,9 @@ class _Loop:
             said.append(
                 f"try smaller or fewer local steps, a larger l2, standardised features, or {' or '.join(others)}"
             )
-        doubt = self.history[-1].doubt if self.history else None
-        if doubt is not None:
-            said.insert(0, doubt)
+        doubts = [row.doubt for row in self.history if row.doubt is not None]
+        if doubts:
+            said.insert(0, doubts[-1])
         return "".join(f"; {one}" for one in said)
 
     def _row(self, round: int, state: Value, before: Value) -> Row:
@@ -518,6 +519,25 @@ def _unwrap(outcome: Any) -> tuple[Any, bool]:
     if outcome is None:
         raise ConfigError("start and round return the State, or Finished(state); this one returned None")
     return (outcome.state, True) if isinstance(outcome, Finished) else (outcome, False)
+
+
+def _equal(new: Any, old: Any) -> bool:
+    """Whether two states are the same to the bit, so that the next round would be the last one again."""
+    if new is old:
+        return True
+    if type(new) is not type(old):
+        return False
+    if is_dataclass(new):
+        return all(_equal(getattr(new, one.name), getattr(old, one.name)) for one in fields(new))
+    if isinstance(new, tuple | list):
+        return len(new) == len(old) and all(map(_equal, new, old))
+    if isinstance(new, dict):
+        return new.keys() == old.keys() and all(_equal(new[key], old[key]) for key in new)
+    if isinstance(new, np.ndarray):
+        return np.array_equal(new, old)
+    if isinstance(new, Symmetric):
+        return np.array_equal(new.packed(), old.packed())
+    return bool(new == old)
 
 
 def _change(new: Array | None, old: Array | None) -> float | None:

@@ -63,7 +63,7 @@ MOST_RESTARTS = 10_000
 # Versions that are kept where a request names none of them to be kept.
 MOST_VERSIONS = 8
 
-_JOINED = "joined with"  # in the memory: protocols and fingerprints that were agreed
+JOINED = "joined with"  # in the memory: protocols and fingerprints that were agreed
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Session:
                     )
         if checkpointed:
             self._check_same_data(client)
-        client.memory[_JOINED] = tuple(sorted(protocols.items()))
+        client.memory[JOINED] = tuple(sorted(protocols.items()))
         transform = client.memory.get("transform")
         known = not client.raw or transform is not None
         found = ClientInfo(
@@ -375,7 +375,7 @@ class Runtime:
             raise self._lost(used)
         if number <= used:
             raise ProtocolMismatch(f"request {number} builds on reply {used}, which is not earlier")
-        joined = found.get(_JOINED)
+        joined = found.get(JOINED)
         if joined is not self._joined:
             self._joined, self._open = joined, self.serves.agreed(joined)
         return found

@@ -433,6 +433,7 @@ class LinearLoss(ABC):
     def prospect(self, client: Client, step: Array) -> tuple[float, float]:
         """Σ_i Δ_i² and Σ_i of the part of it that sample i hinders, for the changes Δ of η along a step, over the
         samples that count; not weighted, so that one sample is enough."""
+        self.check_weights(client, step=step)
         xp, s = client.xp, client.sample_weight
         change = self.design(client).matvec(step)
         hindered = self.hinders(xp, change, self.targets(client)) ** 2

@@ -107,7 +107,7 @@ def test_twenty_thousand_weights_take_some_vectors() -> None:
 
 @pytest.mark.parametrize("loss", [fs.Squared(l2=1e-3), fs.Softmax(l2=1e-3, classes=2)])
 def test_other_losses_of_many_weights_converge_too(loss: object) -> None:
-    run = fs.run(fs.FedNewtonCG(loss), sparse_clients(3000), tolerance=1e-9)
+    run = fs.run(fs.FedNewtonCG(loss), sparse_clients(3000), rounds=200, tolerance=1e-9)
     assert run.converged
 
 

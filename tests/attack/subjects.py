@@ -31,9 +31,9 @@ from fedsolve.features import RandomFourier
 from fedsolve.learners import CG, GradientSteps, Richardson
 from fedsolve.losses import LinearLoss
 from fedsolve.measure import Measure
-from fedsolve.messages import Failure, Request
+from fedsolve.messages import Failure, Request, decode_answer
 from fedsolve.protocol import collect, fingerprint, signature, steps
-from fedsolve.runtime import Runtime, Served
+from fedsolve.runtime import JOINED, Runtime, Served
 from fedsolve.selection.fits import FoldFits
 from fedsolve.selection.sums import FoldSums
 from fedsolve.typing import Value
@@ -160,6 +160,18 @@ class Maker:
 
     any_w = any_y = any_x = any_c = any_p = any_g = any_r = any_d = weights
 
+    any_step = weights
+
+    def product_v(self) -> np.ndarray:
+        return self.weights()
+
+    def any_units(self) -> np.ndarray:
+        assert self.loss is not None
+        return np.ones(self.loss.design(self.client).shape[1])
+
+    def any_columns(self) -> tuple[str, ...]:
+        return self.client.feature_names or ()
+
     def any_step_size(self) -> float:
         return 0.05
 
@@ -258,7 +270,8 @@ class Subject:
 
     def answer(self, data: bytes, remembers: bool = True) -> bytes:
         """What it answers, from the same memory every time, or from none."""
-        self.runtime.restore(0, {0: self.memory if remembers else {}})
+        joined = {key: value for key, value in self.memory.items() if key == JOINED}
+        self.runtime.restore(0, {0: self.memory if remembers else joined})
         return self.runtime.answer_bytes(data)
 
     def steps(self) -> set[tuple[type[Any], str]]:
@@ -272,10 +285,21 @@ def request(calls: Mapping[tuple[str, str], dict[str, Value]], number: int = 1) 
     return Request(Preamble(REQUEST, number=number), Part.plain(routes), parts).encode()
 
 
+def joined(runtime: Runtime) -> Runtime:
+    """After a server has joined, in request 1: the versions of its memory begin anew with that."""
+    arguments = {"version": fs.__version__, "protocols": runtime.serves.fingerprints, "checkpointed": False}
+    data = request({("session", "join"): arguments})
+    assert not isinstance(decode_answer(runtime.answer_bytes(data), runtime.types), Failure)
+    runtime.restore(0, {0: runtime.versions[1]})
+    return runtime
+
+
 def subject(name: str, protocols: Mapping[str, Any], client: Client) -> Subject:
-    runtime = Runtime(client, Served(protocols, remember=False))
+    runtime = joined(Runtime(client, Served(protocols, remember=False)))
     calls = {
-        route: Maker(runtime.steps[route][0], client, runtime.serves).arguments(route[1]) for route in runtime.steps
+        route: Maker(runtime.steps[route][0], client, runtime.serves).arguments(route[1])
+        for route in runtime.steps
+        if route != ("session", "align") or client.feature_names is not None  # without names there is nothing to align
     }
     # Some steps build on what others have left in the memory: whoever lacks something is asked again.
     waiting, number = dict(calls), 0

@@ -16,7 +16,7 @@ from fedsolve.data.transform import Transform
 from fedsolve.messages import Failure, decode_answer
 from fedsolve.protocol import collect
 from fedsolve.runtime import Runtime
-from tests.attack.subjects import Maker, Subject, request, subjects
+from tests.attack.subjects import Maker, Subject, joined, request, subjects
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # some numbers are meant to overflow
 
@@ -114,7 +114,7 @@ def test_a_weight_vector_does_not_broadcast():
 def test_width_allocates_what_the_client_has():
     """The number of clients was an argument: `of=2e8` made a client allocate 1.6 GB."""
     preprocess = Preprocess()
-    runtime = Runtime(Client("a", np.eye(3), np.ones(3)), dict(collect("preprocess", preprocess)))
+    runtime = joined(Runtime(Client("a", np.eye(3), np.ones(3)), dict(collect("preprocess", preprocess))))
     route = ("preprocess", "width")
     answer = decode_answer(runtime.answer_bytes(request({route: {"place": 0, "of": 2 * 10**8}})), runtime.types)
     assert isinstance(answer, Failure)
@@ -124,7 +124,7 @@ def test_width_allocates_what_the_client_has():
 
 def test_a_line_search_tries_its_own_number_of_steps():
     search = fs.Armijo(halvings=3).of(fs.Squared())
-    runtime = Runtime(Client("a", np.eye(2), np.ones(2)), {"search": search})
+    runtime = joined(Runtime(Client("a", np.eye(2), np.ones(2)), {"search": search}))
     for length, fits in ((5, True), (6, False), (10**6, False)):
         arguments = {"w": np.zeros(2), "p": np.ones(2), "steps": np.zeros(length)}
         answer = decode_answer(runtime.answer_bytes(request({("search", "losses_along"): arguments}, length)), ())
@@ -157,7 +157,7 @@ COLUMNS = (Numeric("age"), Categorical("sex", ("f", "m")))
 
 def adopt(transform: Any) -> Failure | None:
     client = Client("a", np.array([[1.0, "f"], [2.0, "m"]], dtype=object), [0, 1], feature_names=["age", "sex"])
-    runtime = Runtime(client, dict(collect("preprocess", Preprocess(Schema(COLUMNS)))))
+    runtime = joined(Runtime(client, dict(collect("preprocess", Preprocess(Schema(COLUMNS))))))
     answer = decode_answer(
         runtime.answer_bytes(request({("preprocess", "adopt"): {"transform": transform}})), runtime.types
     )
@@ -200,7 +200,7 @@ def test_a_transform_has_sound_numbers(fill, centre, scale):
 
 def test_a_scale_that_overflows_is_rejected_when_it_is_adopted():
     client = Client("a", np.array([[1e10], [2e10]]), [0, 1])
-    runtime = Runtime(client, dict(collect("preprocess", Preprocess())))
+    runtime = joined(Runtime(client, dict(collect("preprocess", Preprocess()))))
     tiny = Transform((Numeric("x0"),), np.zeros(1), np.zeros(1), np.array([1e-305]))
     data = request({("preprocess", "adopt"): {"transform": tiny}})
     answer = decode_answer(runtime.answer_bytes(data), runtime.types)

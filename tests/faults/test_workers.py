@@ -59,7 +59,7 @@ def test_memories_are_had_without_a_worker_that_is_stopped() -> None:
         stop(transport.pids[0])
         memories = transport.memories()
         assert memories is not None
-        assert all(max(versions.items())[1] == {"count": 1} for versions in memories.values())
+        assert all(versions[max(versions)]["count"] == 1 for versions in memories.values())
 
 
 def test_restoring_does_not_wait_for_a_worker_that_is_stopped() -> None:
