@@ -104,6 +104,7 @@ class Measure:
 
     @client_step
     def product(self, client: Client, w: Array, v: Array) -> Array:
+        self.loss.check_weights(client, w=w, v=v)
         return self.loss.row_product(client, w, v)
 
     @client_step

@@ -105,6 +105,7 @@ class FedNewtonCG:
 
     @client_step
     def local_row_product(self, client: Client, d: Array) -> Array:
+        self.loss.check_weights(client, d=d)
         return self.loss.data_product(client, client.memory["w"], d)
 
     # ── server ──
