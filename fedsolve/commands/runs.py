@@ -34,7 +34,9 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
     saved = _checkpoint(what.run, path)
     going_on = _goes_on(what, saved, resume)
     folder = RunFolder.open(path, force=force, resume=going_on)
-    folder.write_config(config.from_anywhere(text, file.parent))
+    copied = config.from_anywhere(text, file.parent)
+    if not going_on:  # else the copy there is right until the run file has proved to be of the same run
+        folder.write_config(copied)
     ((label, algorithm),) = problem.algorithms.items()
     with progress_bar() as begin:
         try:
@@ -44,6 +46,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         except FedsolveError:
             folder.discard()
             raise
+    folder.write_config(copied)
     summary = _finish(problem, result, label, folder)
     command = _command("run", file, output)
     about = _about(what, problem, folder, {label: result}, f"{label} on {problem.data.name}", command, text)
