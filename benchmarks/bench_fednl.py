@@ -36,7 +36,10 @@ def timed(algorithm: Any, road: InProcess) -> tuple[float, fs.Run]:
     """CPU seconds of a round, without the start; and the run."""
     marks: list[float] = []
     run = fs.run(
-        algorithm, road, rounds=60, tolerance=TOLERANCE, on_round=lambda row: marks.append(time.process_time())
+        algorithm,
+        road,
+        stopping=fs.Stopping(60, tolerance=None, gradient_norm=TOLERANCE),
+        on_round=lambda row: marks.append(time.process_time()),
     )
     return (marks[-1] - marks[0]) / run.rounds, run
 

@@ -49,7 +49,8 @@ def split(X: sp.csr_array, y: np.ndarray) -> list[fs.Client]:
 
 def federated(clients: list[fs.Client]) -> fs.Run:
     # A norm of the gradient, as it is compared below.
-    return fs.run(fs.FedNewtonCG(LOSS), clients, rounds=1000, tolerance=TOLERANCE)
+    stopping = fs.Stopping(1000, tolerance=None, gradient_norm=TOLERANCE)
+    return fs.run(fs.FedNewtonCG(LOSS), clients, stopping=stopping)
 
 
 def pooled(X: sp.csr_array, y: np.ndarray, tol: float) -> np.ndarray:

@@ -28,6 +28,7 @@ from fedsolve.transports import InProcess
 
 LOSS = fs.Logistic(l2=1e-3)
 CLIENTS, ROWS = 142, 350
+STOPPING = fs.Stopping(tolerance=None, gradient_norm=1e-10)
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,10 @@ def whole(X: sp.csr_array, y: np.ndarray) -> None:
     warm, results = InProcess(clients, keep_caches=True), {}
 
     def again() -> None:
-        results["ours"] = fs.run(algorithm, warm, tolerance=1e-10)
+        results["ours"] = fs.run(algorithm, warm, stopping=STOPPING)
 
     def anew() -> None:
-        fs.run(algorithm, fs.data.partition(X, y, fs.data.Contiguous(), clients=CLIENTS), tolerance=1e-10)
+        fs.run(algorithm, fs.data.partition(X, y, fs.data.Contiguous(), clients=CLIENTS), stopping=STOPPING)
 
     def scikit_learn() -> None:
         results["theirs"] = LogisticRegression(
