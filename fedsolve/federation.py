@@ -38,6 +38,8 @@ T = TypeVar("T")
 
 # Set-up exchanges are numbered from here, apart from those a round counts.
 SETUP_EXCHANGE = 2**31
+# So are those that only measure: whether they come does not change what chance decides in the round's own.
+MEASURE_EXCHANGE = 2**30
 # What prepares a run must reach everyone, so it is given more time than an exchange that can do without some.
 SETUP_SECONDS = 60.0
 
@@ -103,7 +105,7 @@ class Federation:
             transport.remember_replies = True  # what is asked again is answered again, not computed again
         self._index = {name: index for index, name in enumerate(self.clients)}
         self._routes: dict[tuple[Any, ...], tuple[Part, tuple[str, ...]]] = {}
-        self._exchange = self._setups = 0
+        self._exchange = self._setups = self._measures = 0
         self._purpose: Purpose = "algorithm"
         self._attempt, self._number = 1, 0
         self._used = dict.fromkeys(self.clients, 0)
@@ -254,7 +256,7 @@ class Federation:
         """Invite this round's cohort."""
         if round > self.round:
             self._previous = self._present
-        self.round, self._exchange = round, 0
+        self.round, self._exchange, self._measures = round, 0, 0
         self._present = self.participation.invite(self.seed, round, self.clients) if round else self.clients
         self._enter_server()
 
@@ -263,15 +265,17 @@ class Federation:
 
         It leaves the cohort of the round as it is, and holds no quorum; None if nobody answered.
         """
-        cohort, policy = self._present, self.participation
+        cohort, policy, exchange = self._present, self.participation, self._exchange
         self._present, self.participation = self.clients, replace(policy, quorum=0.0)
+        self._exchange = MEASURE_EXCHANGE + self._measures
         try:
             results = self._run(calls, _purposes("measure", calls))
             return results, self.cohort.share
         except QuorumNotReached:
             return None
         finally:
-            self._present, self.participation = cohort, policy
+            self._present, self.participation, self._exchange = cohort, policy, exchange
+            self._measures += 1
 
     def attach(self, calls: tuple[Call, ...], receive: Callable[[tuple[Any, ...]], None]) -> None:
         """Let `calls` travel with the next exchange, and hand their results to `receive`."""

@@ -79,8 +79,10 @@ class Factor:
     order: int
     definite: bool
     lower: Array | None = None  # the Cholesky factor of a NumPy matrix, for whoever wants to keep it
-    # The part of a vector that the matrix, to rounding, does not reach; None where it reaches everything.
+    # The part of a right-hand side that the matrix, to rounding, does not reach, and that of a solution that makes no
+    # difference to it; None where there is none.
     beyond: Callable[[Array], Array] | None = None
+    unseen: Callable[[Array], Array] | None = None
 
     def solve(self, b: Array) -> Array:
         """The solution for a vector or for columns; a matrix with as many entries as rows here counts as one vector."""
@@ -101,6 +103,15 @@ class Factor:
         xp = namespace(b)
         left = self.beyond(b if b.shape[0] == self.order else xp.reshape(b, (-1,)))
         return float(np.sqrt(float(xp.sum(left * left))))
+
+    def idle(self, x: Array) -> Array | None:
+        """The part of x that makes no difference to the matrix times x, to rounding; None where there is none."""
+        if self.unseen is None:
+            return None
+        if x.shape[0] == self.order:
+            return self.unseen(x)
+        xp = namespace(x)
+        return xp.reshape(self.unseen(xp.reshape(x, (-1,))), x.shape)
 
 
 def check_columns(name: str, b: Array, order: int) -> None:
@@ -218,8 +229,16 @@ def _spectral_factor(xp: Any, full: Array, units: Array | None) -> Factor:
     def solve(b: Array) -> Array:
         return (scale if b.ndim == 1 else scale[:, None]) * between(inverse, b)
 
-    definite = bool(xp.all(kept))
-    return Factor(solve, order, definite, beyond=None if definite else lambda b: between(dropped, b))
+    def beyond(b: Array) -> Array:
+        return between(dropped, b)
+
+    def unseen(x: Array) -> Array:
+        column = scale if x.ndim == 1 else scale[:, None]
+        return column * between(dropped, x / column**2)  # between() scales by the inverse units: x takes them itself
+
+    if bool(xp.all(kept)):
+        return Factor(solve, order, True)
+    return Factor(solve, order, False, beyond=beyond, unseen=unseen)
 
 
 BY_SCIPY = 512  # the order from which BLAS has threads to wake

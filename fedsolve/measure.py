@@ -28,12 +28,14 @@ class NewtonStep:
     decrement: float  # gᵀH⁻¹g
     singular: bool = False  # other weights fit as well
     unresolved: float = 0.0  # of g, in directions in which H is zero to rounding; see `Factor.unresolved`
+    idle: Array | None = None  # that part of w of which H, to rounding, knows nothing
 
     @classmethod
-    def by(cls, hessian: Factor, gradient: Array) -> NewtonStep:
-        """The step of a factorised Hessian."""
+    def by(cls, hessian: Factor, gradient: Array, w: Array) -> NewtonStep:
+        """The step of a factorised Hessian at w."""
         step = hessian.solve(gradient)
-        return cls(step, float((gradient * step).sum()), not hessian.definite, hessian.unresolved(gradient))
+        decrement, left = float((gradient * step).sum()), hessian.unresolved(gradient)
+        return cls(step, decrement, not hessian.definite, left, hessian.idle(w))
 
 
 @dataclass(frozen=True)
@@ -71,17 +73,27 @@ class Scale:
 
 @dataclass(frozen=True)
 class Measure:
-    """The protocol that asks for it."""
+    """The protocol that asks how good a model is."""
 
     loss: LinearLoss
 
     purpose: ClassVar[Purpose] = "measure"
 
-    # ── clients ──
-
     @client_step
     def value_and_gradient(self, client: Client, w: Array) -> tuple[float, Array]:
         return self.loss.value(client, w), self.loss.gradient(client, w)
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """The protocol of what a run asks once: the problem's scale at its beginning, and at its end whether the point it
+    has reached is a minimum."""
+
+    loss: LinearLoss
+
+    purpose: ClassVar[Purpose] = "setup"  # which a link is not charged for
+
+    # ── clients ──
 
     @client_step
     def scale(self, client: Client) -> tuple[Array, Array, float]:
@@ -101,6 +113,11 @@ class Measure:
     def hessian(self, client: Client, w: Array) -> Symmetric:
         self.loss.check_weights(client, w=w)
         return self.loss.hessian(client, w)
+
+    @client_step
+    def diagonal(self, client: Client, w: Array) -> Array:
+        self.loss.check_weights(client, w=w)
+        return self.loss.data_diagonal(client, w)
 
     @client_step
     def product(self, client: Client, w: Array, v: Array) -> Array:

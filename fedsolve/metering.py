@@ -17,8 +17,8 @@ from fedsolve.typing import Value
 # Calls that measure are not charged to the link, so often in a round: a run asks once along with the algorithm, and
 # once more at its end.
 FREE_MEASUREMENTS = 4
-# Calls that set up a run are not charged, so often in an attempt: joining and preprocessing take six, a diagnosis some
-# two hundred.
+# Calls that set up a run, or ask at its end whether it has found a minimum, are not charged, so often in an attempt:
+# joining and preprocessing take six, the last question up to a hundred, a diagnosis some two hundred.
 FREE_SETUPS = 1000
 
 _KEY = "sent over the link"

@@ -15,14 +15,14 @@ from fedsolve.arrays import Symmetric
 from fedsolve.calls import Mean, Sum
 from fedsolve.checkpoint import Checkpoint, Progress
 from fedsolve.client import Client, Memory
-from fedsolve.confirm import Finding, confirm, separated
+from fedsolve.confirm import UNASKED, confirm, separated
 from fedsolve.errors import ConfigError, LinkExceeded, QuorumNotReached
 from fedsolve.federation import Federation
 from fedsolve.history import Row, Run
 from fedsolve.interrupts import deferred
 from fedsolve.ledger import Ledger, Total
 from fedsolve.linalg import norm
-from fedsolve.measure import Certificate, Measure, Measurement, Scale, certificate
+from fedsolve.measure import Certificate, Inspect, Measure, Measurement, Scale, certificate
 from fedsolve.participation import Participation
 from fedsolve.preflight import (
     as_transport,
@@ -115,6 +115,8 @@ NO_MINIMUM = (
     "there is no finite minimum: the value falls for ever along a direction that no sample is against (the classes can "
     "be separated, or a class or a count never occurs); penalise all weights, the intercept too"
 )
+# Rounds that change nothing after which nothing will change.
+STANDING = 3
 # Column scales that differ by more than this are named where a run ends without convergence.
 SPREAD = 1e3
 
@@ -145,15 +147,16 @@ class _Loop:
         self.loss = getattr(self.algorithm, "loss", None)
         check_needs(self.algorithm, self.loss)
         self.measure = None if self.loss is None else Measure(self.loss)
+        self.inspect = None if self.loss is None else Inspect(self.loss)
         if self.measure is not None:
-            protocols["measure"] = self.measure
+            protocols["measure"], protocols["inspect"] = self.measure, self.inspect
         if self.preprocess is not None:
             protocols.update(collect("preprocess", self.preprocess))
         self.history: list[Row] = []
         self.last_certificate: Certificate | None = None
         self.scale: Scale | None = None
-        self.unconfirmed: Measurement | None = None  # behind a verdict "converged" that is not confirmed yet
         self.endless = False  # whether it was shown that there is no minimum
+        self.standing = 0  # rounds in a row, with everyone, that returned the very state they were given
         self.verdict: Verdict | None = None
         self.counted, self.sums = 0, {"algorithm": Total(), "measure": Total()}
         self.elapsed = 0.0
@@ -250,17 +253,17 @@ class _Loop:
 
     def _learn_scale(self) -> None:
         """Learn the problem's own units from sums, if anything depends on them."""
-        if self.measure is None:
+        if self.inspect is None:
             return
         solves = "solve" in getattr(self.algorithm, "needs", ())
-        unpenalised = solves and self.measure.loss.strong_convexity() <= 0
+        unpenalised = solves and self.inspect.loss.strong_convexity() <= 0
         if not (self.stopping.converges or unpenalised):
             return
         _ = self.fed.features, self.fed.outputs  # raise if the clients do not agree on them
         with self.fed.setting_up():
-            self.scale = self.measure.made_scale(self.fed.mean(self.measure.scale))
+            self.scale = self.inspect.made_scale(self.fed.mean(self.inspect.scale))
             if unpenalised:  # then local systems may have many solutions
-                self.fed.sum(self.measure.agree, units=self.scale.columns)
+                self.fed.sum(self.inspect.agree, units=self.scale.columns)
 
     # ── the loop ──
 
@@ -282,34 +285,31 @@ class _Loop:
                 self.fed.begin_round(row.round + 1)
                 following, done = _unwrap(self.algorithm.round(self.fed, state))
             except _Enough:
-                self.fed.take_back()  # the round was broken off in its first exchange, and is begun again if need be
-                if self._is_over(state, None):
-                    return state
-                measured = True
-                continue
+                self._is_over(state, None)
+                return state
             except QuorumNotReached as error:
-                self.verdict = Verdict(QUORUM, str(error))
                 if self.fed.detach():  # the question how good this model is travelled with what failed
                     self._ask(state, row)
+                self.verdict = Verdict(QUORUM, str(error))
                 return state
             if self.fed.detach():  # a round without an exchange: nothing travelled, so ask now
                 self._ask(state, row)
                 if self._is_over(state, None):
                     return state
             self._note_server(row.round + 1)
-            stands = _equal(following, state)
+            # Only if nobody was missing, and not once: a round may prepare something at the clients.
+            everyone = self.fed.cohort.share >= 1 - 1e-12
+            self.standing = self.standing + 1 if everyone and _equal(following, state) else 0
             self.interrupts.unsaved = self.checkpoint is not None
             row, measured = self._row(row.round + 1, following, state), False
             state = following
             if done:
                 self.verdict = self._finished(row)
-            elif stands and self.stopping.converges:
+            elif self.standing >= STANDING and self.stopping.converges:
                 self.verdict = unattainable(self.history[-1], "no step lowers the value any more")
 
     def _is_over(self, state: Value, ended: Verdict | None) -> bool:
-        """Whether the run ends here; "converged" only if the clients confirm it."""
-        if self.unconfirmed is not None:
-            self._confirm(state)
+        """Whether the run ends here."""
         self.verdict = self.verdict or ended
         if self.verdict is None:
             return False
@@ -319,8 +319,9 @@ class _Loop:
 
     def _explain(self, state: Value, verdict: Verdict) -> None:
         """What a run that ends without convergence can say of the reason."""
-        if self.measure is not None and self.scale is not None and separated(self._ask_all, self.measure, state.w):
-            self.verdict = Verdict(DIVERGED, NO_MINIMUM)
+        w, inspect = getattr(state, "w", None), self.inspect if self.scale is not None else None
+        if inspect is not None and w is not None and separated(self._ask_all, inspect, w):
+            self.verdict, self.last_certificate = Verdict(DIVERGED, NO_MINIMUM), None
         else:
             self.verdict = replace(verdict, message=verdict.message + self._advice(verdict.status))
 
@@ -379,7 +380,7 @@ class _Loop:
         """Complete the row if the state knows its own measurement, or if this is the last chance to ask."""
         known = getattr(self.algorithm, "measured", lambda state: None)(state)
         if known is not None:
-            self._measured(row, known, self.fed.cohort.share)
+            self._measured(row, known, self.fed.cohort.share, state)
             return True
         if self.measure is None or not (last or self._due(row)):
             self._publish(row)
@@ -403,20 +404,20 @@ class _Loop:
             self._publish(row)
             return
         ((value, gradient),), share = found
-        self._measured(row, Measurement(value, gradient), share)
+        self._measured(row, Measurement(value, gradient), share, state)
 
     def _measure_later(self, state: Value, row: Row) -> None:
         """Let the question travel with the first exchange of the next round."""
 
         def receive(results: tuple[Any, ...]) -> None:
             value, gradient = results[0]
-            self._measured(row, Measurement(value, gradient), self.fed.cohort.share)
+            self._measured(row, Measurement(value, gradient), self.fed.cohort.share, state)
             if self.verdict is not None:
                 raise _Enough
 
         self.fed.attach((self._call(state),), receive)
 
-    def _measured(self, row: Row, measurement: Measurement, share: float) -> None:
+    def _measured(self, row: Row, measurement: Measurement, share: float, state: Value) -> None:
         scale, value = self.scale, measurement.value
         first = next((one.value for one in self.history if one.value is not None), None)
         # A gradient of some clients certifies nothing about the objective of all.
@@ -424,57 +425,50 @@ class _Loop:
         if self.loss is not None and share >= 1 - 1e-12:
             unit = max(abs(value), abs(first or 0.0), 0.0 if scale is None else abs(scale.value))
             proof = certificate(self.loss, measurement, unit)
-        self._publish(
-            replace(
-                row,
-                value=value,
-                gradient_norm=norm(measurement.gradient),
-                relative_gradient=None if scale is None else scale.relative(measurement.gradient),
-                gap=None if proof is None else proof.gap,
-                gap_is_bound=proof is not None and proof.is_bound,
-                measured_share=share,
-            ),
-            proof,
+        row = replace(
+            row,
+            value=value,
+            gradient_norm=norm(measurement.gradient),
+            relative_gradient=None if scale is None else scale.relative(measurement.gradient),
+            gap=None if proof is None else proof.gap,
+            gap_is_bound=proof is not None and proof.is_bound,
+            measured_share=share,
         )
         sizes = [] if first is None else [first] if scale is None else [scale.value, first]
-        found = self.stopping.judge(self.history[-1], sizes)
+        found = self.stopping.judge(row, sizes)
         if found is not None and found.status == CONVERGED:
-            if not self._worth_confirming():
-                found = None
-            else:
-                self.unconfirmed = measurement
+            found, row, proof = self._confirmed(found, row, proof, measurement, getattr(state, "w", None))
+        self._publish(row, proof)
         self.verdict = found or self.verdict or self.stopping.stalled(self.history)
 
-    def _worth_confirming(self) -> bool:
-        """A doubt is not raised again until the gradient is ten times smaller."""
-        norms = [row.gradient_norm for row in self.history if row.doubt is not None and row.gradient_norm is not None]
-        now = self.history[-1].gradient_norm
-        return not norms or now is None or now <= 0.1 * min(norms)
-
-    def _confirm(self, state: Value) -> None:
-        """Ask whether the point is a minimum, and change the verdict if it is not."""
-        measurement, self.unconfirmed, verdict = self.unconfirmed, None, self.verdict
-        assert measurement is not None
-        assert verdict is not None
-        found = self._finding(state, measurement)
+    def _confirmed(
+        self, verdict: Verdict, row: Row, proof: Certificate | None, measurement: Measurement, w: Array | None
+    ) -> tuple[Verdict | None, Row, Certificate | None]:
+        """The verdict that a point is a minimum, after the clients were asked; None if there is a doubt."""
+        if self.inspect is None or self.scale is None or w is None:
+            return verdict, row, proof
+        if not self._worth_confirming(row):
+            return None, row, proof
+        gained = max(0.0, self.scale.value - measurement.value)
+        enough = max(self.stopping.gap or 0.0, (self.stopping.tolerance or 0.0) * gained)
+        found = confirm(self._ask_all, self.inspect, self.scale, w, measurement, enough)
         if found.endless:
             self.endless = True
-            self.verdict = Verdict(DIVERGED, NO_MINIMUM)
-        elif found.doubt is not None:
-            self.history[-1] = replace(self.history[-1], doubt=found.doubt)
-            self.verdict = None
-        elif found.newton is not None:
-            if self.last_certificate is None:
-                proof = self.last_certificate = Certificate("newton decrement", 0.5 * found.newton.decrement)
-                self.history[-1] = replace(self.history[-1], gap=proof.gap)
-            if found.newton.singular:
-                text = f"{verdict.message}; the Hessian is singular, so other weights fit as well as these"
-                self.verdict = Verdict(verdict.status, text)
+            return Verdict(DIVERGED, NO_MINIMUM), row, None
+        if found.doubt is not None:
+            return None, replace(row, doubt=found.doubt), proof
+        if found.newton is not None and proof is None:
+            proof = Certificate("newton decrement", 0.5 * found.newton.decrement)
+            row = replace(row, gap=proof.gap)
+        if found.newton is not None and found.newton.singular:
+            text = f"{verdict.message}; the Hessian is singular, so other weights fit as well as these"
+            verdict = Verdict(verdict.status, text)
+        return verdict, row, proof
 
-    def _finding(self, state: Value, measurement: Measurement) -> Finding:
-        if self.measure is None or self.scale is None:
-            return Finding()
-        return confirm(self._ask_all, self.measure, self.scale, state.w, measurement)
+    def _worth_confirming(self, row: Row) -> bool:
+        """A doubt is not raised again until the gradient is ten times smaller."""
+        norms = [one.gradient_norm for one in self.history if one.doubt not in (None, UNASKED) and one.gradient_norm]
+        return not norms or row.gradient_norm is None or row.gradient_norm <= 0.1 * min(norms)
 
     def _ask_all(self, *calls: Mean | Sum) -> tuple[Any, ...] | None:
         """What all clients together answer; None if one of them does not, or has no room for it on its link."""
@@ -537,7 +531,7 @@ def _equal(new: Any, old: Any) -> bool:
         return np.array_equal(new, old)
     if isinstance(new, Symmetric):
         return np.array_equal(new.packed(), old.packed())
-    return bool(new == old)
+    return isinstance(new, int | float | str | bytes) and bool(new == old)
 
 
 def _change(new: Array | None, old: Array | None) -> float | None:

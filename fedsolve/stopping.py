@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import TYPE_CHECKING
 
 from fedsolve.errors import ConfigError
@@ -20,6 +21,7 @@ UNATTAINABLE = "tolerance unattainable"  # the value no longer changes, and the 
 GROWTH = 1000.0
 # Rounds without progress after which there will be none; at least a quarter of all rounds, for methods that oscillate.
 PATIENCE = 20
+FLAT = 1e-10  # of all that was gained: a change of the value within that patience that is below it is none
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,13 @@ class Stopping:
     def __post_init__(self) -> None:
         for field in fields(self):
             given = getattr(self, field.name)
-            if given is not None and not (given >= 0 and math.isfinite(given)):
-                raise ConfigError(f"{field.name} is a limit of at least 0, got {given}")
+            if given is None and field.name != "rounds":
+                continue
+            number = isinstance(given, Real) and not isinstance(given, bool)
+            if not number or not (given >= 0 and math.isfinite(given)):
+                raise ConfigError(f"{field.name} is a limit, a number of at least 0, got {given!r}")
+            if field.name in ("rounds", "bytes") and given != int(given):
+                raise ConfigError(f"{field.name} is a whole number, got {given!r}")
 
     def budget(self, row: Row) -> Verdict | None:
         """Whether a budget is used up."""
@@ -119,7 +126,9 @@ class Stopping:
         values = [row.value for row in recent if row.value is not None]
         norms = [row.gradient_norm for row in recent if row.gradient_norm is not None]
         least = min((row.gradient_norm for row in before if row.gradient_norm is not None), default=math.inf)
-        if max(values) - min(values) > rounding(*values) or min(norms) < 0.99 * least:
+        gained = max((row.value for row in before if row.value is not None), default=values[0]) - min(values)
+        flat = max(rounding(*values), FLAT * gained)
+        if max(values) - min(values) > flat or min(norms) < 0.99 * least:
             return None
         return unattainable(rows[-1], f"in {rounds_in_words(patience)} the value changed by no more than rounding")
 

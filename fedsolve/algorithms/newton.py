@@ -113,7 +113,7 @@ class Newton:
     def measured(self, state: State) -> Measurement:
         if self.loss.strong_convexity() > 0 or self.loss.l1:  # then ‖g‖²/2μ is a bound, or no decrement is known
             return Measurement(self.total(state), self.slope(state))
-        return Measurement(state.value, state.gradient, NewtonStep.by(factor(state.hessian), state.gradient))
+        return Measurement(state.value, state.gradient, NewtonStep.by(factor(state.hessian), state.gradient, state.w))
 
     def footprint(self, sizes: Sizes) -> Footprint:
         # The Hessian, that of the trial and the factor at the server; a quadratic's is kept by its clients.

@@ -197,7 +197,7 @@ class LinearLoss(ABC):
         return client.at((self, "factor"), w, compute)
 
     def _units(self, client: Client) -> Array | None:
-        """The units of a Hessian's rows that the clients have agreed on (see `Measure.agree`), if they have."""
+        """The units of a Hessian's rows that the clients have agreed on (see `Inspect.agree`), if they have."""
         return client.memory.get("units")
 
     def hessian_product(self, client: Client, w: Array, v: Array) -> Array:

@@ -30,7 +30,7 @@ from fedsolve.errors import ConfigError
 from fedsolve.features import RandomFourier
 from fedsolve.learners import CG, GradientSteps, Richardson
 from fedsolve.losses import LinearLoss
-from fedsolve.measure import Measure
+from fedsolve.measure import Inspect, Measure
 from fedsolve.messages import Failure, Request, decode_answer
 from fedsolve.protocol import collect, fingerprint, signature, steps
 from fedsolve.runtime import JOINED, Runtime, Served
@@ -323,7 +323,7 @@ def subjects() -> list[Subject]:
     made = []
     for loss, client in _losses():
         for algorithm in _algorithms(loss):
-            protocols = {**dict(collect("algorithm", algorithm)), "measure": Measure(loss)}
+            protocols = {**dict(collect("algorithm", algorithm)), "measure": Measure(loss), "inspect": Inspect(loss)}
             made.append(subject(f"{type(algorithm).__name__} {type(loss).__name__}", protocols, client))
     for name, protocol, client in _others():
         made.append(subject(f"{type(protocol).__name__} {client.name}", dict(collect(name, protocol)), client))
