@@ -156,7 +156,10 @@ class Checkpoint:
         try:
             progress, mark = decode_values(payload, self.types)
         except (WireError, ValueError) as error:
-            raise CheckpointError(f"{self.path} cannot be read as a checkpoint of this algorithm: {error}") from error
+            raise CheckpointError(
+                f"{self.path} cannot be read as a checkpoint of this algorithm and preprocessing: {error}. Resume with "
+                "those that the run began with, or use another file"
+            ) from error
         return progress, mark
 
     @property

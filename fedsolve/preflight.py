@@ -27,6 +27,8 @@ MODELS = 8
 def as_transport(clients: Sequence[Client] | Transport, kind: str | type[Any]) -> Transport:
     if hasattr(clients, "deliver"):
         return cast(Transport, clients)
+    if isinstance(clients, Client):
+        raise ConfigError("clients are a list, also if there is only one: run(algorithm, [client])")
     if hasattr(kind, "deliver"):
         raise ConfigError(
             "a transport that already holds its clients is given in their place: run(algorithm, transport)"

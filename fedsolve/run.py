@@ -232,6 +232,11 @@ class _Loop:
     def _resumed(self) -> tuple[Value, Row, bool, bool]:
         assert self.checkpoint is not None
         progress, ledger = self.checkpoint.load(self.identity)
+        if progress.round > self.stopping.rounds:
+            raise ConfigError(
+                f"{self.checkpoint_path} is a run after {rounds_in_words(progress.round)}, and rounds = "
+                f"{self.stopping.rounds} would end it before that: allow more rounds, or begin a new run"
+            )
         if progress.memories is not None:
             self.transport.restore(progress.memories, progress.position.attempt)
         self.fed.ledger = ledger

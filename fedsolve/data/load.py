@@ -59,6 +59,8 @@ def load(what: FilePath, **options: Any) -> Dataset:
     if not path.is_file():
         if isinstance(what, str) and re.fullmatch(r"[\w-]+", what):
             raise UnknownName("data set (nor is there such a file)", what, REGISTRY)
+        if path.is_dir():
+            raise DataError(f"{path} is a folder: give a file in it, or a name of fedsolve.data.datasets().")
         raise DataError(f"{path}: no such file. Give an existing file, or a name of fedsolve.data.datasets().")
     kind = options.pop("format", None) or format_of(path)
     if kind not in READERS:
