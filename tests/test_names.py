@@ -21,6 +21,7 @@ from fedsolve.errors import CheckpointError, ConfigError, DataError, InputError
 from fedsolve.runtime import MemoryStore, Runtime
 from fedsolve.transports import InProcess
 from fedsolve.typing import Array
+from tests.extras import optional
 
 RNG = np.random.default_rng(5)
 NAMES = ("age", "dose", "weight", "score")
@@ -159,7 +160,7 @@ def test_sparse_clients() -> None:
 @pytest.mark.parametrize("library", ["array_api_strict", "torch"])
 @pytest.mark.parametrize("preprocess", [None, Preprocess()])
 def test_clients_of_other_libraries(library: str, preprocess: Any) -> None:
-    xp, order = pytest.importorskip(library), [2, 0, 3, 1]
+    xp, order = optional(library), [2, 0, 3, 1]
     a = fs.Client("a", xp.asarray(X[:50]), Y[:50], feature_names=NAMES)
     b = fs.Client("b", xp.asarray(X[50:][:, order]), Y[50:], feature_names=[NAMES[j] for j in order])
     found = fs.run(fs.Newton(LOSS), [a, b], preprocess=preprocess)

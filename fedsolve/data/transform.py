@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import array_api_compat as api
@@ -44,12 +44,14 @@ class Transform:
             given = getattr(self, what)
             if given is None and what in ("missing", "unseen"):
                 continue
-            if np.shape(given) != (len(self.columns),) or np.asarray(given).dtype != np.float64:
+            numbers = np.asarray(to_numpy(given))  # a client's own copy is of its library
+            if numbers.shape != (len(self.columns),) or numbers.dtype != np.float64:
                 raise DataError(
                     f"a transform of {len(self.columns)} columns has as many float64 numbers {what!r}, got "
-                    f"{np.asarray(given).dtype} of shape {np.shape(given)}"
+                    f"{numbers.dtype} of shape {numbers.shape}"
                 )
-        sound = np.isfinite(self.centre) & np.isfinite(self.scale) & (self.scale > 0) & ~np.isinf(self.fill)
+        fill, centre, scale = (to_numpy(one) for one in (self.fill, self.centre, self.scale))
+        sound = np.isfinite(centre) & np.isfinite(scale) & (scale > 0) & ~np.isinf(fill)
         for j in [*np.flatnonzero(~sound)[:1], *self._misplaced()]:
             raise DataError(
                 f"column {self.columns[j].name!r}: it cannot be filled with {self.fill[j]:g} and scaled by "
@@ -82,7 +84,7 @@ class Transform:
             return self._apply_sparse(X)
         if not isinstance(X, np.ndarray):
             if api.is_array_api_obj(X):
-                return like(self.apply(to_numpy(X)), X)
+                return like(self._of_numpy().apply(to_numpy(X)), X)
             X = np.asarray(X, dtype=object)  # a list of rows: no column changes its type for another
         self._check_shape(X.shape)
         if X.dtype.kind in "fiub" and all(isinstance(one, Numeric) and not one.indicator for one in self.columns):
@@ -92,6 +94,10 @@ class Transform:
             for j, column in enumerate(self.columns)
         ]
         return np.concatenate(parts, axis=1)
+
+    def _of_numpy(self) -> Transform:
+        """The same with NumPy's arrays: a client's own copy has those of its library."""
+        return replace(self, fill=to_numpy(self.fill), centre=to_numpy(self.centre), scale=to_numpy(self.scale))
 
     def gaps(self) -> list[tuple[str, float, float]]:
         """Name, share missing and share unseen of each column that has any of either."""
