@@ -290,6 +290,11 @@ class Client:
         self._cache[key] = (_unchanging(point), value)
         return value
 
+    def last_point(self, key: Any) -> Array | None:
+        """The point whose value is kept under a key."""
+        found = self._cache.get(key)
+        return None if found is None else found[0]
+
     def data_mark(self) -> str:
         """A short hash by which this client knows its own data again: all targets, and rows from all over. Columns
         with names are taken in alphabetical order, so that another order is the same data."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf
 from typing import Any, Literal
 
@@ -69,6 +70,12 @@ def too_many_calls(count: int) -> errors.WireError:
     )
 
 
+@lru_cache(maxsize=4096)  # the same counts come in every round
+def _overhead(counts: tuple[tuple[tuple[str, int], ...], ...]) -> int:
+    """The bytes around the results of a reply with these counts."""
+    return PREAMBLE_SIZE + plain_size([0.0, [dict(one) for one in counts]])
+
+
 class Reply:
     """One result per call, with what it cost to compute."""
 
@@ -80,7 +87,7 @@ class Reply:
         self.counts = counts  # of each call
         self.results = results
         # The bytes around the results: preamble and envelope. A float has the same size whatever its value.
-        self.overhead: int = PREAMBLE_SIZE + plain_size([0.0, counts])
+        self.overhead: int = _overhead(tuple([tuple(one.items()) for one in counts]))
 
     def encode(self) -> bytes:
         envelope = Part.plain([self.seconds, self.counts])

@@ -275,7 +275,9 @@ class LinearLoss(ABC):
         offset, key = client.offset, ("predictor", self.intercept, self.features)
 
         def compute(v: Array) -> Array:
-            self._check_shape(client, design, "w", v)  # here, where it costs nothing beside the product
+            before = client.last_point(key)  # weights like the last ones fit as those did
+            if before is None or before.shape != v.shape or before.dtype != v.dtype:
+                self._check_shape(client, design, "w", v)
             return design.matvec(v) if offset is None else design.matvec(v) + offset
 
         return client.at(key, w, compute)

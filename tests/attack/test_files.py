@@ -485,7 +485,7 @@ def test_a_disk_that_is_really_full(small_disk: Path, tmp_path: Path, whole: tup
     assert sorted(one.name for one in small_disk.iterdir()) == ["run", "run.ledger"]
     for name in ("run", "run.ledger"):
         shutil.copy(small_disk / name, tmp_path / name)
-    longer = run(tmp_path / "run", rounds=40, resume=True)
+    longer = run(tmp_path / "run", rounds=2100, resume=True)
     assert longer.rounds >= 8
     assert told(longer)[2][:9] == whole[2]
 

@@ -270,7 +270,7 @@ def test_unknown_names_files_and_options(tmp_path):
         load("irsi")
     with pytest.raises(DataError, match=r"nowhere\.csv: no such file"):
         load("nowhere.csv")
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="is a folder"):
         load(tmp_path)
     with pytest.raises(UnknownName, match="Did you mean 'target'"):
         load(write(tmp_path / "t.csv", TABLE.encode()), targt="ill")
