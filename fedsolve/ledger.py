@@ -200,11 +200,13 @@ class Receipts:
     def note(self, name: str, reply: Reply) -> None:
         self.names.append(name)
         results = reply.results
-        if len(results) == 1:
-            self.sizes += (reply.overhead, results[0].size, 0, results[0].scalars)
-        else:
-            self.sizes += (reply.overhead, *[part.size for part in results], 0, *[part.scalars for part in results])
         self.seconds.append(reply.seconds)
+        if len(results) == 1:  # as a rule
+            (part,) = results
+            self.sizes += (reply.overhead, part.size, 0, part.scalars)
+            add_counts(self.counts[0], reply.counts[0])
+            return
+        self.sizes += (reply.overhead, *[part.size for part in results], 0, *[part.scalars for part in results])
         for into, one in zip(self.counts, reply.counts, strict=True):
             add_counts(into, one)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from math import inf
 from typing import Any, Literal
 
@@ -70,10 +69,9 @@ def too_many_calls(count: int) -> errors.WireError:
     )
 
 
-@lru_cache(maxsize=4096)  # the same counts come in every round
-def _overhead(counts: tuple[tuple[tuple[str, int], ...], ...]) -> int:
-    """The bytes around the results of a reply with these counts."""
-    return PREAMBLE_SIZE + plain_size([0.0, [dict(one) for one in counts]])
+def overhead(counts: list[Counts]) -> int:
+    """The bytes around the results of a reply: preamble and envelope. A float has the same size whatever its value."""
+    return PREAMBLE_SIZE + plain_size([0.0, counts])
 
 
 class Reply:
@@ -81,13 +79,14 @@ class Reply:
 
     __slots__ = ("counts", "overhead", "preamble", "results", "seconds")
 
-    def __init__(self, preamble: Preamble, seconds: float, counts: list[Counts], results: list[Part]) -> None:
+    def __init__(
+        self, preamble: Preamble, seconds: float, counts: list[Counts], results: list[Part], around: int | None = None
+    ) -> None:
         self.preamble = preamble  # the request's own, which it answers
         self.seconds = seconds
         self.counts = counts  # of each call
         self.results = results
-        # The bytes around the results: preamble and envelope. A float has the same size whatever its value.
-        self.overhead: int = _overhead(tuple([tuple(one.items()) for one in counts]))
+        self.overhead = overhead(counts) if around is None else around  # where that is known already
 
     def encode(self) -> bytes:
         envelope = Part.plain([self.seconds, self.counts])

@@ -46,7 +46,7 @@ from fedsolve.files import (
 )
 from fedsolve.links import UNLIMITED
 from fedsolve.locks import FileLock
-from fedsolve.messages import MOST_CALLS, Counts, Failure, Purpose, Reply, Request, Route, too_many_calls
+from fedsolve.messages import MOST_CALLS, Counts, Failure, Purpose, Reply, Request, Route, overhead, too_many_calls
 from fedsolve.metering import Meter, purpose_of, used_before, used_so_far, write_down
 from fedsolve.names import check_classes
 from fedsolve.protocol import client_step, fingerprint, signature, steps, types_of
@@ -283,6 +283,8 @@ class Runtime:
         self._open = self.serves.agreed(None)  # the steps that follow from it
         self._last_request: Request | None = None
         self._last_reply: Reply | None = None
+        self._counts: list[Counts] = []
+        self._around = overhead([])
         if store is not None:
             self.restore(*store.read(self.types))
 
@@ -313,7 +315,9 @@ class Runtime:
                     meter.add(route, self.serves.purposes[route[0]], part.size)
                 results.append(part)
                 counts.append(client.counts)
-            reply = Reply(head, time.perf_counter() - started, counts, results)
+            if counts != self._counts:  # as a rule they are those of the last reply
+                self._counts, self._around = counts, overhead(counts)
+            reply = Reply(head, time.perf_counter() - started, counts, results, self._around)
             if meter is not None:
                 route = meter.heaviest  # what to name if it is too much
                 self._charge(memory, head, meter, reply)

@@ -217,8 +217,8 @@ class Part:
     value: Value
 
     def __init__(self, value: Value) -> None:
-        if type(value) is np.ndarray and value.flags.c_contiguous:  # by far the most common reply
-            value.flags.writeable = False
+        if type(value) is np.ndarray and (flags := value.flags).c_contiguous:  # by far the most common reply
+            flags.writeable = False
             self.header, self.size, self.scalars = _array_part(value.dtype, value.shape)
             self.value, self.checked = value, None
             return
