@@ -399,7 +399,7 @@ def test_workers_stopped_and_killed_at_random(seed: int) -> None:
 @pytest.mark.slow
 def test_workers_stopped_and_killed_at_random_in_fifty_runs() -> None:
     stopped = killed = missing = runs = 0
-    # How many stops fit into a run depends on how fast the machine is: fifty runs, and as many more as make fifty of each.
+    # How many stops fit into a run depends on the machine: fifty runs, and as many more as make fifty of each.
     while runs < 50 or (min(stopped, killed, missing) < 50 and runs < 150):
         torment, lost = tormented(100 + runs)
         stopped, killed, missing = stopped + torment.stopped, killed + torment.killed, missing + lost
