@@ -47,13 +47,14 @@ class Total:
 
     def add(self, value: Value, weight: float | None = None) -> None:
         """Add weight · value; the value itself is left as it is."""
-        if self._sum is None:
-            self._sum = _sum_for(value)
-        elif type(value) is not self._sum.kind and not (self._sum.kind in _NUMBERS and type(value) in _NUMBERS):
+        so_far = self._sum
+        if so_far is None:
+            so_far = self._sum = _sum_for(value)
+        elif type(value) is not so_far.kind and not (so_far.kind in _NUMBERS and type(value) in _NUMBERS):
             raise WrongType(
-                f"replies of different types cannot be added: {self._sum.kind.__name__} and {type(value).__name__}"
+                f"replies of different types cannot be added: {so_far.kind.__name__} and {type(value).__name__}"
             )
-        self._sum.add(value, weight)
+        so_far.add(value, weight)
 
     def result(self, scale: float | None = None) -> Value:
         """The sum, or `scale` times it. The last thing asked of it."""
@@ -119,11 +120,12 @@ def _add_remainder(x: Array, y: Array, weight: float) -> None:
 
 
 class _Arrays(_Leaf):
-    __slots__ = ("_by_blas", "_term")
+    __slots__ = ("_by_blas", "_counts", "_term")
 
     def __init__(self, kind: type[Any], entries: int | None = None) -> None:
         super().__init__(kind)
         self._term: Array = None  # a place for products, made when first needed
+        self._counts = False  # whole numbers stay whole as long as all of them are
         # BLAS rounds otherwise (it fuses products and sums), so the choice must be the same by every road: it is made
         # on the entries that count, which for a symmetric matrix are those of a triangle, however it is held.
         self._by_blas: bool | None = None if entries is None else entries >= BY_BLAS
@@ -135,10 +137,13 @@ class _Arrays(_Leaf):
             return
         if value.shape != total.shape:
             raise WrongType(f"replies of different shapes cannot be added: {total.shape} and {value.shape}")
-        if total.dtype != np.float64 and (weight is not None or value.dtype.kind not in "iu"):
-            self.total = total = total.astype(np.float64)
-        if weight is None:
-            self._add_plain(value)
+        if self._counts and (weight is not None or value.dtype.kind not in "iu"):
+            self.total, self._counts = total.astype(np.float64), False
+            total = self.total
+        if weight is None and not self._counts:
+            total += value
+        elif weight is None:
+            self._add_whole(value)
         elif self._by_blas and value.dtype == np.float64 and value.flags.c_contiguous:
             x, y = value.reshape(-1), total.reshape(-1)
             whole = x.size - x.size % WIDE
@@ -152,11 +157,8 @@ class _Arrays(_Leaf):
             np.multiply(value, weight, out=self._term, dtype=np.float64)
             total += self._term
 
-    def _add_plain(self, value: Array) -> None:
+    def _add_whole(self, value: Array) -> None:
         total = self.total
-        if total.dtype == np.float64:
-            total += value
-            return
         before, term = total.copy(), _as_int64(value)
         total += term
         # Two numbers of one sign have a sum of that sign, or it did not fit.
@@ -166,8 +168,9 @@ class _Arrays(_Leaf):
     def _begin(self, value: Array, weight: float | None) -> None:
         if self._by_blas is None:
             self._by_blas = value.size >= BY_BLAS
-        if weight is None:  # counts stay whole numbers
-            self.total = _as_int64(value) if value.dtype.kind in "iu" else value.astype(np.float64, order="C")
+        if weight is None:
+            self._counts = value.dtype.kind in "iu"
+            self.total = _as_int64(value) if self._counts else value.astype(np.float64, order="C")
             return
         # In float64 from the first product on; `out` because NumPy makes no 0-d arrays otherwise.
         self.total = np.empty(value.shape)

@@ -108,9 +108,10 @@ class Client:
 
     # Slots, because thousands of clients are visited in turn and each visit finds the cache cold.
     __slots__ = (
-        "X", "__weakref__", "_cache", "_columns", "_design", "_generator", "_ordered", "_transform", "classes",
-        "counts", "feature_names", "fingerprints", "is_numpy", "key", "link", "memory", "moment", "n_samples", "name",
-        "numbering", "offset", "protocols", "raw", "room", "sample_weight", "vectors", "weight", "xp", "y",
+        "X", "__weakref__", "_cache", "_checked", "_columns", "_design", "_generator", "_ordered", "_transform",
+        "classes", "counts", "feature_names", "fingerprints", "is_numpy", "key", "link", "memory", "moment",
+        "n_samples", "name", "numbering", "offset", "protocols", "raw", "room", "sample_weight", "vectors", "weight",
+        "xp", "y",
     )  # fmt: skip
 
     def __init__(
@@ -163,6 +164,7 @@ class Client:
         self._columns: tuple[str, ...] | None = None  # in the order the federation has agreed on; None: as given
         self._ordered: tuple[tuple[int, ...], Array] | None = None  # the inputs in another order, once asked for
         self._design: Design | None = None if self.raw else as_design(self.X)
+        self._checked: Memory | None = None  # the memory that the design was last seen to follow
         self._generator: np.random.Generator | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -178,6 +180,13 @@ class Client:
     @property
     def design(self) -> Design:
         """The inputs to learn from: as given, or as the run's preprocessing has made them."""
+        memory = self.memory
+        if self._design is None or memory is not self._checked or memory.changed:
+            self._check_design()
+        return self._design  # type: ignore[return-value]
+
+    def _check_design(self) -> None:
+        """The inputs follow what the memory says of them."""
         known = self.memory.data
         if (
             self._design is None
@@ -185,7 +194,7 @@ class Client:
             or known.get("columns") is not self._columns
         ):
             self._renew_design()
-        return self._design  # type: ignore[return-value]
+        self._checked = self.memory
 
     def _renew_design(self) -> None:
         self._transform, self._columns = self.memory.data.get("transform"), self.memory.data.get("columns")
@@ -283,17 +292,20 @@ class Client:
 
     def at(self, key: Any, point: Array, function: Callable[[Array], T]) -> T:
         """`function(point)`, kept for the last point."""
-        found = self._cache.get(key)
-        if found is not None and _same(found[0], point):
-            return found[1]  # type: ignore[no-any-return]
-        value = function(point)
-        self._cache[key] = (_unchanging(point), value)
-        return value
+        last = self.last(key)
+        if last is not None and same_point(last[0], point):
+            return last[1]  # type: ignore[no-any-return]
+        return self.keep(key, point, function(point))
 
-    def last_point(self, key: Any) -> Array | None:
-        """The point whose value is kept under a key."""
-        found = self._cache.get(key)
-        return None if found is None else found[0]
+    def last(self, key: Any) -> tuple[Array, Any] | None:
+        """The point for which something is kept under a key, and what is kept."""
+        return self._cache.get(key)
+
+    def keep(self, key: Any, point: Array, value: T) -> T:
+        """Keep a value for the next time it is asked for at this point."""
+        frozen = type(point) is np.ndarray and not point.flags.writeable  # as what was sent is
+        self._cache[key] = (point if frozen else _copied(point), value)
+        return value
 
     def data_mark(self) -> str:
         """A short hash by which this client knows its own data again: all targets, and rows from all over. Columns
@@ -324,6 +336,7 @@ class Client:
         self.memory, self.moment = memory, moment
         self.counts, self._generator = {}, None
         known = memory.data
+        self._checked = memory
         if known.get("transform") is not self._transform or known.get("columns") is not self._columns:
             self._design = None  # found anew when it is asked for
             self._cache.clear()
@@ -358,22 +371,17 @@ def _rebuild(
     return client
 
 
-def _unchanging(point: Array) -> Array:
-    """The point as it is now: what may be changed in place is copied."""
-    if isinstance(point, np.ndarray):
-        return point.copy() if point.flags.writeable else point
-    return namespace(point).asarray(point, copy=True)
+def _copied(point: Array) -> Array:
+    return point.copy() if isinstance(point, np.ndarray) else namespace(point).asarray(point, copy=True)
 
 
-def _same(a: Array, b: Array) -> bool:
+def same_point(a: Array, b: Array) -> bool:
+    """Whether two points are equal in every entry."""
     if a is b:
         return True
-    if a.shape != b.shape:
-        return False
-    if isinstance(a, np.ndarray):
-        # Two points that differ nearly always do so in their first entry.
-        return (not a.size or a.item(0) == b.item(0)) and bool((a == b).all())
-    return bool(namespace(a).all(a == b))
+    if type(a) is np.ndarray and a.size and b.size and a.item(0) != b.item(0):
+        return False  # two points that differ nearly always do so in their first entry
+    return a.shape == b.shape and bool(namespace(a).all(a == b))
 
 
 def _map_arrays(value: Value, function: Callable[[Array], Array]) -> Value:

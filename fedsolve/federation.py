@@ -24,7 +24,7 @@ from fedsolve.calls import Call, Gather, Mean, PerClient, Sum, for_client
 from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError, QuorumNotReached, WrongType
 from fedsolve.joining import check_client_names, check_joined
-from fedsolve.ledger import ExchangeRecord, Ledger, Receipts, down_table
+from fedsolve.ledger import ExchangeRecord, Ledger, Receipts, Tables, sizes_down, tries_of
 from fedsolve.messages import MOST_CALLS, Failure, Purpose, Reply, Request
 from fedsolve.names import Classes, agreed_classes, agreed_columns, check_numbering
 from fedsolve.participation import Participation
@@ -87,6 +87,7 @@ class Federation:
         self.seed = seed
         self.participation = participation or Participation()
         self.ledger = Ledger()
+        self._tables = Tables()
         self.clients: tuple[str, ...] = check_client_names(transport.names)
         self.participation.check_names(self.clients)
         self.info: dict[str, ClientInfo] = {}
@@ -108,9 +109,8 @@ class Federation:
         self._exchange = self._setups = self._measures = 0
         self._purpose: Purpose = "algorithm"
         self._attempt, self._number = 1, 0
-        self._used = dict.fromkeys(self.clients, 0)
-        self._used_before = dict(self._used)  # the last exchange
-        self._keep = dict(self._used)
+        # Which reply of each client was used last, and to which the server would go back: never changed in place.
+        self._used = self._used_before = self._keep = dict.fromkeys(self.clients, 0)
         self._durable = False
         self._present: tuple[str, ...] = self.clients
         self._previous: tuple[str, ...] | None = None
@@ -148,7 +148,7 @@ class Federation:
     def take_back(self) -> None:
         """Let the clients forget what they remember from the last exchange, as if their replies had been lost: for a
         point that was tried and refused. Whoever is away goes back too, when next asked. The accounts stay."""
-        self._used = dict(self._used_before)
+        self._used = self._used_before
 
     @property
     def server(self) -> Client:
@@ -298,7 +298,7 @@ class Federation:
 
     def checkpointed(self) -> None:
         """What has been used so far is on the server's disk: clients need not go back behind it."""
-        self._keep, self._durable = dict(self._used), True
+        self._keep, self._durable = self._used, True
 
     # ── one exchange ──
 
@@ -311,40 +311,44 @@ class Federation:
         self._number += 1
         routes, names = self._route(calls, purposes)
         requests = self._requests(calls, routes, asked, exchange)
-        receipts = Receipts(len(calls), dict.fromkeys(requests, 1))
+        receipts = Receipts(len(calls))
         # Clients of equal weight need none: their mean is the plain one.
         collectors = [call.collector(None if self._alike else self.weights) for call in calls]
         sinks = [
-            (call.signature.returns, collector.add_reply) for call, collector in zip(calls, collectors, strict=True)
+            (call.signature.returns, collector.add_reply, call)
+            for call, collector in zip(calls, collectors, strict=True)
         ]
         for name, reply in self._answers(requests, exchange, setup, receipts.tries):
             if len(reply.results) != len(sinks):
                 raise WrongType(f"client {name!r} answered {len(sinks)} calls with {len(reply.results)} results")
-            for index, part in enumerate(reply.results):
-                fits, add = sinks[index]
-                if not fits(part.value):
+            for part, (fits, add, call) in zip(reply.results, sinks, strict=False):
+                value = part.value
+                if not fits(value):
                     raise WrongType(
-                        f"client {name!r} answered {calls[index].name} with a {type(part.value).__name__}, "
-                        f"which is not the {calls[index].signature.returns_hint} it declares"
+                        f"client {name!r} answered {call.name} with a {type(value).__name__}, "
+                        f"which is not the {call.signature.returns_hint} it declares"
                     )
-                add(name, part.value)
+                add(name, value)
             receipts.note(name, reply)
         self._check_answered(receipts.names, requests, setup)
-        self._record(names, purposes, requests, receipts, exchange)
-        self._used_before = dict(self._used)
-        self._used.update(dict.fromkeys(receipts.names, self._number))
+        answered = tuple(receipts.names)
+        if answered == asked:
+            answered = asked  # one object for all the records of a run
+        self._record(names, purposes, requests, receipts, exchange, asked, answered)
+        latest = dict.fromkeys(answered, self._number)
+        self._used_before, self._used = self._used, latest if answered is self.clients else {**self._used, **latest}
         if setup:
             self._setups += 1
         else:
             self._exchange += 1
-            self._present = tuple(receipts.names)
+            self._present = answered
         self._enter_server()
         return tuple([collector.outcome() for collector in collectors])
 
     def _requests(
         self, calls: Sequence[Call], routes: Part, asked: tuple[str, ...], exchange: int
     ) -> dict[str, Request]:
-        individual = any(isinstance(value, PerClient) for call in calls for value in call.arguments.values())
+        individual = any([isinstance(value, PerClient) for call in calls for value in call.arguments.values()])
         shared = () if individual else tuple([Part(call.arguments) for call in calls])
 
         def request(state: tuple[int, int], arguments: tuple[Part, ...]) -> Request:
@@ -353,13 +357,16 @@ class Federation:
 
         # Clients that are told the same, in the same state of acknowledgement, share one request.
         used, keep = self._used, self._keep if self._durable else self._used
-        states = [(used[name], keep[name]) for name in asked]
+        states = [*zip(map(used.__getitem__, asked), map(keep.__getitem__, asked), strict=True)]
+        distinct = set(states)
+        if len(distinct) == 1 and not individual:  # as a rule
+            return dict.fromkeys(asked, request(distinct.pop(), shared))
         if individual:
             return {
                 name: request(state, tuple([Part(for_client(call.arguments, name)) for call in calls]))
                 for name, state in zip(asked, states, strict=True)
             }
-        made = {state: request(state, shared) for state in set(states)}
+        made = {state: request(state, shared) for state in distinct}
         return {name: made[state] for name, state in zip(asked, states, strict=True)}
 
     def _route(self, calls: Sequence[Call], purposes: Sequence[Purpose]) -> tuple[Part, tuple[str, ...]]:
@@ -401,12 +408,13 @@ class Federation:
         else:
             answers = self.transport.deliver(requests, deadline)
         certain = judged or setup or not policy.simulates_losses
+        number, attempt = self._number, self._attempt
         held: dict[str, Reply | Failure | None] = {}  # what came before its turn
         order = iter(requests)
         turn = next(order, None)
         for name, answer in answers:
             head = answer.preamble
-            expected = head.number == self._number and head.attempt == self._attempt
+            expected = head.number == number and head.attempt == attempt
             if certain and expected and name == turn and type(answer) is Reply:  # as a rule
                 turn = next(order, None)
                 yield name, answer
@@ -434,7 +442,7 @@ class Federation:
             missing = {name: request for name, request in requests.items() if name not in arrived}
             if not missing or attempt == self.participation.retries:
                 break
-            tries.update({name: tries[name] + 1 for name in missing})
+            tries.update(dict.fromkeys(missing, attempt + 2))
         return arrived.items()
 
     def _counts(self, name: str, answer: Reply | Failure, exchange: int, setup: bool, attempt: int) -> bool:
@@ -487,24 +495,26 @@ class Federation:
         requests: Mapping[str, Request],
         receipts: Receipts,
         exchange: int,
+        asked: tuple[str, ...],
+        answered: tuple[str, ...],
     ) -> None:
         rows = 1 + len(names)
-        table_up = np.array(receipts.sizes, dtype=np.int64).reshape(-1, 2 * rows).T
-        table_down = down_table(requests, rows)
+        bytes_down, scalars_down = self._tables.table(("down", *names), sizes_down(requests), rows)
+        bytes_up, scalars_up = self._tables.table(("up", *names), receipts.sizes, rows)
         self.ledger.records.append(
             ExchangeRecord(
                 self.round,
                 exchange,
                 names,
                 tuple(purposes),
-                tuple(requests),
-                tuple(receipts.names),
-                table_down[:rows],
-                table_up[:rows],
-                table_down[rows:],
-                table_up[rows:],
+                asked,
+                answered,
+                bytes_down,
+                bytes_up,
+                scalars_down,
+                scalars_up,
                 receipts.counts,
-                np.array(list(receipts.tries.values())),
+                tries_of(asked, receipts.tries),
                 np.array(receipts.seconds),
             )
         )

@@ -8,8 +8,9 @@ its own and does not mix with what the algorithm sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from fedsolve.wire import PREAMBLE_SIZE
 ENVELOPE = "envelope"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class ExchangeRecord:
     """One exchange. Rows of the arrays are parts (the envelope first, then the calls), columns are clients; what went
     down to all alike has one column for all of them."""
@@ -43,8 +44,8 @@ class ExchangeRecord:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ExchangeRecord):
             return NotImplemented
-        mine, theirs = self.__dict__, other.__dict__
-        return all(np.array_equal(mine[key], theirs[key]) for key in mine if key != "seconds")
+        names = [one.name for one in fields(self) if one.name != "seconds"]
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -190,8 +191,8 @@ class Receipts:
 
     __slots__ = ("counts", "names", "seconds", "sizes", "tries")
 
-    def __init__(self, calls: int, tries: dict[str, int]) -> None:
-        self.tries = tries
+    def __init__(self, calls: int) -> None:
+        self.tries: dict[str, int] = {}  # of those who were asked more than once
         self.names: list[str] = []
         self.sizes: list[int] = []  # of each reply: overhead, sizes of the results, 0, their scalars
         self.seconds: list[float] = []
@@ -202,24 +203,54 @@ class Receipts:
         results = reply.results
         self.seconds.append(reply.seconds)
         if len(results) == 1:  # as a rule
-            (part,) = results
+            part = results[0]
             self.sizes += (reply.overhead, part.size, 0, part.scalars)
-            add_counts(self.counts[0], reply.counts[0])
+            into = self.counts[0]
+            for what, amount in reply.counts[0].items():
+                into[what] = into.get(what, 0) + amount
             return
         self.sizes += (reply.overhead, *[part.size for part in results], 0, *[part.scalars for part in results])
         for into, one in zip(self.counts, reply.counts, strict=True):
             add_counts(into, one)
 
 
-def down_table(requests: Mapping[str, Request], rows: int) -> Array:
-    """Sizes, then scalars, of the parts of each request: rows are parts, columns clients (one, if all got the same)."""
-    distinct = list({id(one.arguments): one for one in requests.values()}.values())
-    if len(distinct) > 1:
-        distinct = list(requests.values())
-    table: list[int] = []
+@lru_cache(maxsize=64)
+def _once(clients: int) -> Array:
+    """As many ones: everyone was asked once."""
+    ones = np.ones(clients, dtype=np.int64)
+    ones.setflags(write=False)
+    return ones
+
+
+def tries_of(asked: Sequence[str], tries: Mapping[str, int]) -> Array:
+    """How often each client was sent the request, from those that were sent it more than once."""
+    return np.array([tries.get(name, 1) for name in asked], dtype=np.int64) if tries else _once(len(asked))
+
+
+class Tables:
+    """Sizes and scalars of messages as arrays. What is as large as in the last exchange of the same calls, as most of
+    it is, is the same array: the accounts of a long run then take little memory, and less time."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, ...], tuple[list[int], Array, Array]] = {}
+
+    def table(self, key: tuple[str, ...], sizes: list[int], rows: int) -> tuple[Array, Array]:
+        """Sizes and scalars: rows are parts, columns clients. They are listed client by client, sizes first."""
+        last = self._last.get(key)
+        if last is None or last[0] != sizes:
+            table = np.array(sizes, dtype=np.int64).reshape(-1, 2 * rows).T
+            table.setflags(write=False)
+            last = self._last[key] = (sizes, table[:rows], table[rows:])
+        return last[1], last[2]
+
+
+def sizes_down(requests: Mapping[str, Request]) -> list[int]:
+    """Sizes, then scalars, of the parts of each request; of one, if all got the same."""
+    distinct = list(requests.values())
+    if len({id(one.arguments) for one in distinct}) == 1:
+        distinct = distinct[:1]
+    sizes: list[int] = []
     for one in distinct:
-        table.append(PREAMBLE_SIZE + one.routes.size)
-        table.extend([part.size for part in one.arguments])
-        table.append(0)
-        table.extend([part.scalars for part in one.arguments])
-    return np.array(table, dtype=np.int64).reshape(-1, 2 * rows).T
+        sizes += (PREAMBLE_SIZE + one.routes.size, *[part.size for part in one.arguments])
+        sizes += (0, *[part.scalars for part in one.arguments])
+    return sizes

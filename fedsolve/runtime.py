@@ -13,11 +13,11 @@ was replaced, or one that arrives late does not stop the server that joined.
 from __future__ import annotations
 
 import os
-import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -62,6 +62,9 @@ MOST_RESTARTS = 10_000
 
 # Versions that are kept where a request names none of them to be kept.
 MOST_VERSIONS = 8
+
+# Where a failure happened that was in no step
+_SESSION: Route = ["session"]
 
 JOINED = "joined with"  # in the memory: protocols and fingerprints that were agreed
 
@@ -290,41 +293,63 @@ class Runtime:
 
     def answer(self, request: Request) -> Reply | Failure:
         """Run the calls of a request, or say why not."""
-        head, calls = request.preamble, request.routes.value
-        route: Route = ["session"]
+        memory = self.prepare(request)
+        if not isinstance(memory, Memory):
+            return memory
+        reply = self.run(request, memory)
+        return self.finish(request, memory, reply) if isinstance(reply, Reply) else reply
+
+    # An answer in three parts, so that those of many clients can be worked on together. Only the last one leaves a
+    # trace; what failed, or has been answered before, is the answer already.
+
+    def prepare(self, request: Request) -> Memory | Reply | Failure:
+        """The memory from which the request's calls start, if it may be answered at all."""
         try:
-            last = self._last_request
+            last, head = self._last_request, request.preamble
             if last is not None and last.preamble.number == head.number and last.preamble.attempt == head.attempt:
                 assert self._last_reply is not None
                 return self._answer_again(last, request, self._last_reply)
-            memory = Memory(self._admit(request), self.types)
+            return Memory(self._admit(request), self.types)
+        except Exception as error:  # reported, not hidden: the server raises it with the client's name
+            return _failure(request.preamble, "session", error)
+
+    def run(self, request: Request, memory: Memory) -> Reply | Failure:
+        """The calls, one after the other."""
+        head, route = request.preamble, _SESSION
+        try:
             client = self.client
-            meter = client.vectors = None
-            if client.link is not UNLIMITED:
-                meter = self._meter(memory, head)
             results: list[Part] = []
             counts: list[Counts] = []
-            started = time.perf_counter()
-            client.room = None
-            for index, route in enumerate(calls):
+            meter = client.vectors = client.room = None
+            if client.link is not UNLIMITED:
+                meter = self._meter(memory, head)
+            started = perf_counter()
+            for route in request.routes.value:
+                index = len(results)
                 client.enter(memory, (head.seed, head.round, head.exchange, index))
                 if meter is not None:
                     client.room = meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
-                part = self._call((route[0], route[1]), request.arguments[index])
+                part = self._call(route, request.arguments[index])
                 if meter is not None:
                     meter.add(route, self.serves.purposes[route[0]], part.size)
                 results.append(part)
                 counts.append(client.counts)
             if counts != self._counts:  # as a rule they are those of the last reply
                 self._counts, self._around = counts, overhead(counts)
-            reply = Reply(head, time.perf_counter() - started, counts, results, self._around)
+            reply = Reply(head, perf_counter() - started, counts, results, self._around)
             if meter is not None:
                 route = meter.heaviest  # what to name if it is too much
                 self._charge(memory, head, meter, reply)
-            route = ["session", "store"]
-            self._commit(head, memory)
-        except Exception as error:  # reported, not hidden: the server raises it with the client's name
+            return reply
+        except Exception as error:
             return _failure(head, ".".join(route[:2]), error)
+
+    def finish(self, request: Request, memory: Memory, reply: Reply) -> Reply | Failure:
+        """Remember what the calls remembered; from here on the reply may leave."""
+        try:
+            self._commit(request.preamble, memory.data)
+        except Exception as error:
+            return _failure(request.preamble, "session.store", error)
         if self.serves.remember:
             self._last_request, self._last_reply = request, reply
         return reply
@@ -337,14 +362,14 @@ class Runtime:
             return Failure(wire.peek(data), type(error).__name__, "decode", str(error)).encode()
         return self.answer(request).encode()
 
-    def _call(self, route: tuple[str, str], arguments: Part) -> Part:
+    def _call(self, route: Route, arguments: Part) -> Part:
         """Run one step."""
-        found = self._open.get(route)
+        found = self._open.get((route[0], route[1]))
         if found is None:
-            raise self._no_step(route)
+            raise self._no_step((route[0], route[1]))
         protocol, function, contract = found
         if arguments.checked is not contract:
-            check_arguments(".".join(route), contract.arguments, arguments.value)
+            check_arguments(".".join(route[:2]), contract.arguments, arguments.value)
             arguments.checked = contract
         client = self.client
         if client.is_numpy:
@@ -419,7 +444,7 @@ class Runtime:
 
     # ── memory ──
 
-    def _commit(self, head: Preamble, memory: Memory) -> None:
+    def _commit(self, head: Preamble, memory: dict[str, Value]) -> None:
         versions = self.versions
         _, attempt, _, _, number, used, keep, _ = head
         if attempt != self.attempt:
@@ -427,6 +452,8 @@ class Runtime:
             kept = {earlier: version for earlier, version in versions.items() if earlier < number}
         elif number in versions:
             return  # answered before this client restarted: what it remembered then stands
+        elif keep == used == next(reversed(versions)):  # as a rule: the reply before this one
+            kept = {used: versions[used]}
         elif keep in versions:
             # The newest too: a request that was long on its way must not cost the server the reply to a later one.
             newest = next(reversed(versions))
@@ -434,7 +461,7 @@ class Runtime:
         else:  # no version of ours to keep: nothing is forgotten for that
             others = [other for other in versions if other != used][-MOST_VERSIONS:]
             kept = {other: versions[other] for other in (used, *others)}
-        kept[number] = memory.data
+        kept[number] = memory
         if self.store is not None:
             self.store.write(attempt, self._saved(kept))  # if this fails, no reply leaves and nothing changes
         self.versions, self.attempt = kept, attempt
