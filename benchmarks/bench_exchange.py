@@ -4,7 +4,8 @@
     Wanted: at most 2.0 times at M = 100, 1.1 times at M = 1000.
 (b) 10 to 10,000 clients of one row: microseconds per client-exchange, which should not grow.
 
-One thread, minimum of 5 repetitions, both sides measured in turn in one run: scripts/bench exchange
+One thread, both sides measured in turn in one run, the minimum of many short repetitions (other work on the machine
+lengthens some of them): scripts/bench exchange
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def main() -> None:
         ours, loop = federated(clients), bare(clients)
         points = [rng.standard_normal(features) for _ in range(3)]
         np.testing.assert_allclose(ours(points[0]), loop(points[0]), rtol=1e-12)
-        here, there = best([ours, loop], points, repeat=5, number=200 if features == 100 else 30)
+        here, there = best([ours, loop], points, repeat=25, number=100 if features == 100 else 15)
         ratio = here / there
         print(
             f"    M = {features:4d}: {here * 1e6:8.0f} µs, bare loop {there * 1e6:8.0f} µs, "

@@ -319,6 +319,8 @@ class Federation:
             for call, collector in zip(calls, collectors, strict=True)
         ]
         for name, reply in self._answers(requests, exchange, setup, receipts.tries):
+            if not isinstance(reply, Reply):
+                raise reply.error(name) from reply.cause
             if len(reply.results) != len(sinks):
                 raise WrongType(f"client {name!r} answered {len(sinks)} calls with {len(reply.results)} results")
             for part, (fits, add, call) in zip(reply.results, sinks, strict=False):
@@ -395,9 +397,8 @@ class Federation:
 
     def _answers(
         self, requests: dict[str, Request], exchange: int, setup: bool, tries: dict[str, int]
-    ) -> Iterator[tuple[str, Reply]]:
-        """Send, wait, ask again those who did not answer; the replies in the order of the clients, each as soon as it
-        is its turn. A failure is raised in its turn."""
+    ) -> Iterable[tuple[str, Reply | Failure]]:
+        """Send, wait, ask again those who did not answer; the answers in the order of the clients."""
         policy = self.participation
         deadline = policy.deadline
         if setup and deadline is not None:
@@ -408,6 +409,20 @@ class Federation:
         else:
             answers = self.transport.deliver(requests, deadline)
         certain = judged or setup or not policy.simulates_losses
+        if certain and not judged and getattr(self.transport, "in_turn", False):
+            return answers
+        return self._in_turn(answers, requests, exchange, setup, judged, certain)
+
+    def _in_turn(
+        self,
+        answers: Iterable[tuple[str, Reply | Failure]],
+        requests: dict[str, Request],
+        exchange: int,
+        setup: bool,
+        judged: bool,
+        certain: bool,
+    ) -> Iterator[tuple[str, Reply | Failure]]:
+        """Those of the answers that count, in the order of the clients, each as soon as it is its turn."""
         number, attempt = self._number, self._attempt
         held: dict[str, Reply | Failure | None] = {}  # what came before its turn
         order = iter(requests)
@@ -423,10 +438,12 @@ class Federation:
                 held[name] = answer if counts else None
             del answer  # or it would be alive while the next one is computed
             while held and turn in held:
-                yield from _valid(turn, held.pop(turn))
+                if (ready := held.pop(turn)) is not None:
+                    yield turn, ready
                 turn = next(order, None)
         while turn is not None:  # some never came; those behind them are still to be had
-            yield from _valid(turn, held.pop(turn, None))
+            if (ready := held.pop(turn, None)) is not None:
+                yield turn, ready
             turn = next(order, None)
 
     def _insist(
@@ -518,13 +535,6 @@ class Federation:
                 np.array(receipts.seconds),
             )
         )
-
-
-def _valid(name: str, answer: Reply | Failure | None) -> Iterator[tuple[str, Reply]]:
-    if isinstance(answer, Failure):
-        raise answer.error(name) from answer.cause
-    if answer is not None:
-        yield name, answer
 
 
 def _purposes(purpose: Purpose, calls: Sequence[Call]) -> tuple[Purpose, ...]:

@@ -27,7 +27,8 @@ class Transport(Protocol):
         ...
 
     def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterable[tuple[str, Reply | Failure]]:
-        """Each client's answer, in any order, as it comes; one that did not answer in time is missing."""
+        """Each client's answer, in any order, as it comes; one that did not answer in time is missing. A transport
+        with an attribute `in_turn = True` gives them in the order of the requests, and never an old one."""
         ...
 
     def memories(self) -> dict[str, Versions] | None:

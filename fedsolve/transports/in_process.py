@@ -25,6 +25,8 @@ class InProcess:
     several runs on the same clients share it (Gram matrices, factors).
     """
 
+    in_turn = True  # answers come in the order of the requests, and none comes late
+
     def __init__(self, clients: Sequence[Client], threads: int | None = None, *, keep_caches: bool = False) -> None:
         self.keep_caches = keep_caches
         self.clients = {client.name: client for client in checked_names(clients)}
