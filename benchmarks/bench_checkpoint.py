@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import fedsolve as fs
-from fedsolve.checkpoint import Checkpoint
+from fedsolve.loop.checkpoint import Checkpoint
 
 ROUNDS, CLIENTS, FEATURES = 2000, 10, 20
 EARLY, LATE = slice(10, 110), slice(ROUNDS - 100, ROUNDS)

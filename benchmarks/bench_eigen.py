@@ -13,7 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import fedsolve as fs
-from fedsolve import eigen
+from fedsolve.curvature import eigenpairs as eigen
 
 REPEAT = 7
 SHAPES = ((400, 300), (140, 300), (150, 100), (800, 600), (200, 600))  # samples, unknowns

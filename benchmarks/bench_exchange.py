@@ -20,8 +20,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import fedsolve as fs
-from fedsolve.federation import Federation
-from fedsolve.transports import InProcess
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.transports import InProcess
 
 L2 = 1e-3
 

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 import fedsolve as fs
 from fedsolve.errors import DataError
-from fedsolve.transports import InProcess
+from fedsolve.federation.transports import InProcess
 
 LOSS = fs.Logistic(l2=1e-3, intercept="penalised")
 CLIENTS, TOLERANCE, REPEAT = 142, 1e-10, 7

@@ -23,10 +23,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import fedsolve as fs
-from fedsolve.kernels.ridge import feature_ridge
-from fedsolve.linalg import like, to_numpy
+from fedsolve.closed_forms.kernel_ridge import feature_ridge
+from fedsolve.numerics.linalg import like, to_numpy
+from fedsolve.reproduce.fednewton.methods import pooled
 from fedsolve.reproduce.iterates import iterates
-from fedsolve.reproduce.methods import pooled
 
 CLIENTS, FEATURES, ROUNDS, THREADS = 10, 2000, 8, 2
 LOSS = fs.Squared(l2=1e-5, features=fs.RandomFourier.paper000(0.1, FEATURES, seed=0))  # Table 2 of paper 000

@@ -21,10 +21,10 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 import fedsolve as fs
-from fedsolve.arrays import Symmetric
 from fedsolve.errors import DataError
-from fedsolve.federation import Federation
-from fedsolve.transports import InProcess
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.transports import InProcess
+from fedsolve.numerics.structured_arrays import Symmetric
 
 LOSS = fs.Logistic(l2=1e-3)
 CLIENTS, ROWS = 142, 350

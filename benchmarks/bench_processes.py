@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 import fedsolve as fs
-from fedsolve.federation import Federation
-from fedsolve.transports import Processes
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.transports import Processes
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import fedsolve as fs
-from fedsolve.ledger import Total
+from fedsolve.federation.ledger import Total
 from fedsolve.selection import Selection, fold_of_samples
 
 N, P, FOLDS = 20_000, 50, 5

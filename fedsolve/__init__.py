@@ -1,8 +1,6 @@
 """fedsolve: one model from data that may not be pooled, in as few communication rounds as the mathematics allows."""
 
-__version__ = "0.1.0"
-
-from fedsolve import data, diagnose, errors, features, selection, transports
+from fedsolve import data, diagnose, errors, features, selection
 from fedsolve.algorithms import (
     AGD,
     DKRR,
@@ -18,22 +16,24 @@ from fedsolve.algorithms import (
     Scaffold,
     SHEDLeastSquares,
 )
-from fedsolve.calls import Gather, Mean, PerClient, Sum
-from fedsolve.client import Client, client_step
-from fedsolve.compressors import RandomKPairs, RankR, TopKPairs
+from fedsolve.algorithms.base import Finished
+from fedsolve.curvature.compressors import RandomKPairs, RankR, TopKPairs
+from fedsolve.descent import Armijo
 from fedsolve.features import Nystroem, Polynomial, RandomFourier
-from fedsolve.federation import Federation
-from fedsolve.history import Run
-from fedsolve.learners import CG, GradientSteps, Richardson
-from fedsolve.links import Link, Rayleigh
+from fedsolve.federation import transports
+from fedsolve.federation.calls import Gather, Mean, PerClient, Sum
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.links import Link, Rayleigh
+from fedsolve.federation.participation import Participation, Replay
+from fedsolve.local import CG, GradientSteps, Richardson
+from fedsolve.loop.history import Run
+from fedsolve.loop.run import run
+from fedsolve.loop.stopping import Stopping
 from fedsolve.losses import Logistic, Poisson, Softmax, Squared
-from fedsolve.models import LinearModel, load_model
-from fedsolve.participation import Participation, Replay
-from fedsolve.rounds import Finished
-from fedsolve.run import run
-from fedsolve.searches import Armijo
+from fedsolve.models.linear import LinearModel, load_model
 from fedsolve.selection import cross_validate, loss_grid
-from fedsolve.stopping import Stopping
+from fedsolve.version import __version__
 
 __all__ = [
     "AGD",
@@ -77,6 +77,7 @@ __all__ = [
     "Stopping",
     "Sum",
     "TopKPairs",
+    "__version__",
     "client_step",
     "cross_validate",
     "data",

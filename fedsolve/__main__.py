@@ -1,6 +1,6 @@
 """python -m fedsolve"""
 
-from fedsolve.cli import main
+from fedsolve.cli.main import main
 
 if __name__ == "__main__":
     main()

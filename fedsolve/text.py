@@ -7,6 +7,7 @@ begin with a sign. Nothing here changes what a name is: only how it is written w
 from __future__ import annotations
 
 import re
+from typing import Any
 
 # Controls of ASCII and Latin-1, bidirectional controls, separators of lines and paragraphs, half of a surrogate pair.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -65,3 +66,13 @@ def json_escaped(text: str) -> str:
     if text.isprintable():
         return text
     return _UNPRINTABLE_IN_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+SHOWN = 60  # characters of what came that an error repeats
+
+
+def shortened(value: Any) -> str:
+    """A value that came, as an error may show it."""
+    # Of a long text only the part that is shown is spelled out.
+    said = repr(value[:SHOWN] if isinstance(value, str | bytes) else value)
+    return said if len(said) <= SHOWN else said[:SHOWN] + "…"

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 import fedsolve as fs
 from fedsolve.errors import ClientError, ConfigError, DataError, ProtocolMismatch, WrongType
-from fedsolve.federation import Federation
-from fedsolve.transports import InProcess, Processes
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.transports import InProcess, Processes
 from fedsolve.typing import Array
 
 X, Y = np.arange(12.0).reshape(6, 2), np.array([0.0, 1, 0, 1, 0, 1])

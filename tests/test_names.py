@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsolve as fs
-from fedsolve import names
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
 from fedsolve.errors import CheckpointError, ConfigError, DataError, InputError
-from fedsolve.runtime import MemoryStore, Runtime
-from fedsolve.transports import InProcess
+from fedsolve.federation.memory_store import MemoryStore
+from fedsolve.federation.runtime import Runtime
+from fedsolve.federation.transports import InProcess
+from fedsolve.tables import names
 from fedsolve.typing import Array
 from tests.extras import optional
 

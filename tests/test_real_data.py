@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
-from fedsolve import config
-from fedsolve.commands.problem import prepare
+from fedsolve.runfiles import run_file as config
+from fedsolve.runfiles.problem import prepare
 from tests.selection.pooled import judged
 
 needs_data = pytest.mark.skipif("FEDSOLVE_DATA" not in os.environ, reason="FEDSOLVE_DATA is not set: no real data sets")

@@ -11,8 +11,8 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.data import Preprocess
-from fedsolve.federation import Federation
-from fedsolve.transports import InProcess, Processes
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.transports import InProcess, Processes
 from fedsolve.typing import Array
 
 RNG = np.random.default_rng(0)
@@ -295,7 +295,7 @@ def test_softmax_with_an_l1_penalty_alone_equals_scikit_learn() -> None:
 
 
 def test_a_proximal_step_leaves_the_kept_hessian_alone() -> None:
-    from fedsolve.losses.local import newton
+    from fedsolve.losses.local_fit import newton
 
     client, loss = clients()[0], fs.Squared(l2=0.1)
     before = loss.hessian(client, np.zeros(4)).full().copy()

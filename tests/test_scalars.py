@@ -11,8 +11,8 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.errors import ConfigError
-from fedsolve.protocol import describe, fingerprint
-from fedsolve.scalars import python_numbers, whole
+from fedsolve.federation.protocol import describe, fingerprint
+from fedsolve.numerics.scalars import python_numbers, whole
 
 RNG = np.random.default_rng(2)
 X, Y = RNG.normal(size=(60, 4)), RNG.integers(0, 2, 60)

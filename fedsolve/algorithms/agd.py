@@ -19,12 +19,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from fedsolve.client import Client, client_step
 from fedsolve.errors import ConfigError
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
-from fedsolve.models import LinearModel
+from fedsolve.losses.footprint import Footprint, Sizes
+from fedsolve.models.linear import LinearModel
 from fedsolve.typing import Array
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedsolve.client import Client, client_step
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes, local_fit
+from fedsolve.algorithms.base import Finished
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
-from fedsolve.models import LinearModel
-from fedsolve.rounds import Finished
+from fedsolve.losses.footprint import Footprint, Sizes, local_fit
+from fedsolve.models.linear import LinearModel
 from fedsolve.typing import Array
 
 

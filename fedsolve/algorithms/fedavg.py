@@ -12,14 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from fedsolve.arguments import require_positive
-from fedsolve.client import Client, client_step
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes
-from fedsolve.learners import GradientSteps, safe_step
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
+from fedsolve.local import GradientSteps, safe_step
 from fedsolve.losses import LinearLoss
-from fedsolve.models import LinearModel
+from fedsolve.losses.footprint import Footprint, Sizes
+from fedsolve.models.linear import LinearModel
 from fedsolve.typing import Array
+from fedsolve.wire.arguments import require_positive
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,16 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from fedsolve.calls import Mean
-from fedsolve.client import Client, client_step
-from fedsolve.conjugate import Recurrence, forcing
+from fedsolve.descent import Armijo
 from fedsolve.errors import ConfigError
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes, local_solves
+from fedsolve.federation.calls import Mean
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
-from fedsolve.measure import Measurement
-from fedsolve.models import LinearModel
-from fedsolve.searches import Armijo
+from fedsolve.losses.footprint import Footprint, Sizes, local_solves
+from fedsolve.losses.measurement import Measurement
+from fedsolve.models.linear import LinearModel
+from fedsolve.numerics.conjugate_gradients import Recurrence, forcing
 from fedsolve.typing import Array
 
 Preconditioner = Literal["local inverse", "diagonal", "none"]

@@ -20,20 +20,20 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from fedsolve.arguments import require_shape
-from fedsolve.arrays import LowRank, Symmetric, TopK
-from fedsolve.client import Client, client_step
-from fedsolve.compressors import Compressor, TopKPairs
-from fedsolve.entries import Entries
+from fedsolve.curvature.compressors import Compressor, TopKPairs
+from fedsolve.descent import Armijo
 from fedsolve.errors import ConfigError
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes
-from fedsolve.linalg import factor, floored, norm, to_numpy
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
-from fedsolve.measure import Measurement
-from fedsolve.models import LinearModel
-from fedsolve.searches import Armijo
+from fedsolve.losses.footprint import Footprint, Sizes
+from fedsolve.losses.measurement import Measurement
+from fedsolve.models.linear import LinearModel
+from fedsolve.numerics.linalg import factor, floored, norm, to_numpy
+from fedsolve.numerics.sparse_symmetric import Entries
+from fedsolve.numerics.structured_arrays import LowRank, Symmetric, TopK
 from fedsolve.typing import Array
+from fedsolve.wire.arguments import require_shape
 
 
 @dataclass(frozen=True)

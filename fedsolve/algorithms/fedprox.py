@@ -14,12 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedsolve.client import Client, client_step
 from fedsolve.errors import ConfigError
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes, local_fit
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
-from fedsolve.models import LinearModel
+from fedsolve.losses.footprint import Footprint, Sizes, local_fit
+from fedsolve.models.linear import LinearModel
 from fedsolve.typing import Array
 
 

@@ -22,16 +22,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedsolve.client import Client, client_step
+from fedsolve.descent import Armijo
 from fedsolve.errors import ConfigError
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes, local_solves
-from fedsolve.learners import CG, Richardson
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
+from fedsolve.local import CG, Richardson
 from fedsolve.losses import LinearLoss
-from fedsolve.measure import Measurement
-from fedsolve.models import LinearModel
-from fedsolve.quasi_newton import Pair, direction, remember
-from fedsolve.searches import Armijo
+from fedsolve.losses.footprint import Footprint, Sizes, local_solves
+from fedsolve.losses.measurement import Measurement
+from fedsolve.models.linear import LinearModel
+from fedsolve.numerics.lbfgs import Pair, direction, remember
 from fedsolve.typing import Array
 
 # Eigenvalues of Σ p_j H_j⁻¹ H are ≥ 1, so the unit step is never too short, and Armijo's usual α ≈ 0 lets it overshoot

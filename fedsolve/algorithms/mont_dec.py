@@ -11,18 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from fedsolve.approximation import approximate
-from fedsolve.calls import Mean
-from fedsolve.client import Client, client_step
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes, shared_spectrum
-from fedsolve.increments import Increment, Precision, next_increment
-from fedsolve.linalg import factor, norm
+from fedsolve.curvature.collected import HowMany, Sharing, check_clients, check_options
+from fedsolve.curvature.estimate import approximate
+from fedsolve.curvature.increments import Increment, Precision, next_increment
+from fedsolve.curvature.renewals import Always
+from fedsolve.descent import Armijo
+from fedsolve.federation.calls import Mean
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
-from fedsolve.models import LinearModel
-from fedsolve.renewals import Always
-from fedsolve.searches import Armijo
-from fedsolve.sharing import HowMany, Sharing, check_clients, check_options
+from fedsolve.losses.footprint import Footprint, Sizes, shared_spectrum
+from fedsolve.models.linear import LinearModel
+from fedsolve.numerics.linalg import factor, norm
 from fedsolve.typing import Array
 
 

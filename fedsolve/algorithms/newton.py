@@ -16,16 +16,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedsolve import prox
-from fedsolve.arrays import Symmetric
-from fedsolve.client import Client, client_step
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes
-from fedsolve.linalg import factor
+from fedsolve.descent import Armijo
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
-from fedsolve.measure import Measurement, NewtonStep
-from fedsolve.models import LinearModel
-from fedsolve.searches import Armijo
+from fedsolve.losses.footprint import Footprint, Sizes
+from fedsolve.losses.measurement import Measurement, NewtonStep
+from fedsolve.models.linear import LinearModel
+from fedsolve.numerics import proximal as prox
+from fedsolve.numerics.linalg import factor
+from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.typing import Array
 
 

@@ -19,23 +19,23 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from fedsolve import quasi_newton
-from fedsolve.approximation import Solver, approximate
-from fedsolve.calls import Mean
-from fedsolve.client import Client, client_step
+from fedsolve.curvature.collected import HowMany, Sharing, check_clients, check_options
+from fedsolve.curvature.estimate import Solver, approximate
+from fedsolve.curvature.increments import Increment, Precision, next_increment
+from fedsolve.curvature.renewals import Fibonacci, Once, Renewals
+from fedsolve.descent import Armijo
 from fedsolve.errors import ConfigError
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes, shared_spectrum
-from fedsolve.increments import Increment, Precision, next_increment
-from fedsolve.linalg import norm
+from fedsolve.federation.calls import Mean
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
-from fedsolve.measure import Measurement
-from fedsolve.models import LinearModel
-from fedsolve.quasi_newton import Pair
-from fedsolve.renewals import Fibonacci, Once, Renewals
-from fedsolve.scalars import is_whole
-from fedsolve.searches import Armijo
-from fedsolve.sharing import HowMany, Sharing, check_clients, check_options
+from fedsolve.losses.footprint import Footprint, Sizes, shared_spectrum
+from fedsolve.losses.measurement import Measurement
+from fedsolve.models.linear import LinearModel
+from fedsolve.numerics import lbfgs as quasi_newton
+from fedsolve.numerics.lbfgs import Pair
+from fedsolve.numerics.linalg import norm
+from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Array
 
 

@@ -15,18 +15,18 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from fedsolve.approximation import Solver, approximate
-from fedsolve.calls import Mean
-from fedsolve.client import Client, client_step
+from fedsolve.curvature.collected import HowMany, Sharing, check_clients, check_options
+from fedsolve.curvature.estimate import Solver, approximate
+from fedsolve.curvature.increments import Increment, Precision, next_increment
+from fedsolve.curvature.renewals import Once, Renewals
 from fedsolve.errors import ConfigError
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes, shared_spectrum
-from fedsolve.increments import Increment, Precision, next_increment
-from fedsolve.linalg import norm
+from fedsolve.federation.calls import Mean
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
-from fedsolve.models import LinearModel
-from fedsolve.renewals import Once, Renewals
-from fedsolve.sharing import HowMany, Sharing, check_clients, check_options
+from fedsolve.losses.footprint import Footprint, Sizes, shared_spectrum
+from fedsolve.models.linear import LinearModel
+from fedsolve.numerics.linalg import norm
 from fedsolve.typing import Array
 
 

@@ -5,18 +5,17 @@
     run(algorithm, clients, preprocess=Preprocess())
 
 `load`, `partition` and `datasets` are functions here. What else their modules hold is imported by the full
-name of the module, as in `from fedsolve.data.formats import read_csv`.
+name of the module, as in `from fedsolve.data.file_formats import read_csv`.
 """
 
-from fedsolve.data.columns import Categorical, Column, Numeric, Schema
 from fedsolve.data.dataset import Dataset
-from fedsolve.data.datasets import DatasetInfo
-from fedsolve.data.datasets import names as datasets
+from fedsolve.data.fitted_transform import Transform
+from fedsolve.data.known_datasets import DatasetInfo
+from fedsolve.data.known_datasets import names as datasets
 from fedsolve.data.load import load
 from fedsolve.data.onehot import one_hot
 from fedsolve.data.partition import partition, split_indices
-from fedsolve.data.preprocess import Preprocess
-from fedsolve.data.schemes import (
+from fedsolve.data.partition_schemes import (
     IID,
     ByColumn,
     ByGroup,
@@ -28,8 +27,9 @@ from fedsolve.data.schemes import (
     QuantitySkew,
     Scheme,
 )
+from fedsolve.data.preprocessing import Preprocess
+from fedsolve.data.schema import Categorical, Column, Numeric, Schema
 from fedsolve.data.synthetic import heterogeneous
-from fedsolve.data.transform import Transform
 
 __all__ = [
     "IID",

@@ -11,15 +11,15 @@ Nothing is unpickled. What cannot be read is a `DataError` that says what to do.
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fedsolve.data.dataset import Dataset
-from fedsolve.data.formats import (
+from fedsolve.data.file_formats import (
     FilePath,
+    check_options,
     explained,
     open_file,
     read_csv,
@@ -27,6 +27,7 @@ from fedsolve.data.formats import (
     read_libsvm,
     read_npz,
 )
+from fedsolve.data.known_datasets import REGISTRY, load_named
 from fedsolve.errors import DataError, UnknownName
 
 READERS: dict[str, Callable[..., Dataset]] = {
@@ -51,8 +52,6 @@ def load(what: FilePath, **options: Any) -> Dataset:
     says it outright. The other options are those of `read_csv`, `read_libsvm`, `read_npz` and `read_idx`.
     A name wins over a file of the same name: write `./iris` for the file.
     """
-    from fedsolve.data.datasets import REGISTRY, load_named  # built on this module
-
     if isinstance(what, str) and what in REGISTRY:
         return load_named(what, **options)
     path = Path(what).expanduser()
@@ -67,15 +66,6 @@ def load(what: FilePath, **options: Any) -> Dataset:
         raise UnknownName("data format", str(kind), READERS)
     check_options(f"{kind} files", READERS[kind], options)
     return READERS[kind](path, **options)
-
-
-def check_options(owner: str, reader: Callable[..., Dataset], options: Mapping[str, Any]) -> None:
-    """Refuse an option that `reader` does not have, and name those it has."""
-    parameters = inspect.signature(reader).parameters.values()
-    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    for option in options:
-        if option not in known:
-            raise UnknownName(f"option of {owner}", option, known)
 
 
 def format_of(path: Path) -> str:

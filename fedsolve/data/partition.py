@@ -8,19 +8,17 @@ split_indices(y, IID(), clients=10)                       only the row numbers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from fedsolve.data.schemes import IID, ByGroup, Indices, Scheme, checked_groups
+from fedsolve.data.partition_schemes import IID, ByGroup, Indices, Scheme, checked_groups
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.names import named_matrix, split_frame, text_classes
-from fedsolve.scalars import whole
-
-if TYPE_CHECKING:
-    from fedsolve.client import Client
+from fedsolve.federation.client import Client
+from fedsolve.numerics.scalars import whole
+from fedsolve.tables.names import named_matrix, split_frame, text_classes
 
 SHARED_EVENLY = IID()
 
@@ -64,8 +62,6 @@ def partition(
     and so on (`client-00` if there are more than ten), or those of the groups, unless given. Text labels are numbered
     once for all clients, in the order of `classes`, or in alphabetical order.
     """
-    from fedsolve.client import Client  # the data room is read before there are clients
-
     X, feature_names = named_matrix(X, feature_names, "X")  # a data frame brings its names
     design = csr_array(X) if issparse(X) else np.asarray(X)
     y, outputs = split_frame(y, "y")

@@ -21,17 +21,17 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from fedsolve.arguments import require_shape
-from fedsolve.client import Client, client_step
 from fedsolve.diagnose.opened import Clients, opened, since
 from fedsolve.errors import ConfigError, QuorumNotReached
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes, local_solves
-from fedsolve.ledger import Ledger
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.ledger import Ledger
 from fedsolve.losses import LinearLoss
-from fedsolve.messages import Purpose
-from fedsolve.scalars import is_whole
+from fedsolve.losses.footprint import Footprint, Sizes, local_solves
+from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Array
+from fedsolve.wire.arguments import require_shape
+from fedsolve.wire.messages import Purpose
 
 Verdict = Literal["converges", "diverges", "too close to say"]
 

@@ -20,19 +20,19 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from fedsolve.algorithms import Newton
-from fedsolve.arguments import require_finite, require_shape, require_symmetric
-from fedsolve.arrays import Symmetric
-from fedsolve.client import Client, client_step
-from fedsolve.design import Design
 from fedsolve.diagnose.opened import Clients, opened, since
 from fedsolve.diagnose.theory import effective_dimension
 from fedsolve.errors import DataError
-from fedsolve.federation import Federation
-from fedsolve.ledger import Ledger
-from fedsolve.linalg import like, norm, to_numpy
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.ledger import Ledger
 from fedsolve.losses import LinearLoss
-from fedsolve.messages import Purpose
+from fedsolve.numerics.design import Design
+from fedsolve.numerics.linalg import like, norm, to_numpy
+from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.typing import Array
+from fedsolve.wire.arguments import require_finite, require_shape, require_symmetric
+from fedsolve.wire.messages import Purpose
 
 MOST_ROUNDS = 50  # of Newton's method, to the pooled solution
 ALIKE, FAR = 0.1, 0.3  # of ‖C‖, of ‖w‖_H: from where on a client's inputs, or its fit, are called others

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from fedsolve.client import Client
-from fedsolve.federation import Federation
-from fedsolve.ledger import Ledger
-from fedsolve.preflight import as_transport, check_needs, check_resources, checked_seed
-from fedsolve.protocol import collect
-from fedsolve.transports import Transport
+from fedsolve.federation.client import Client
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.ledger import Ledger
+from fedsolve.federation.protocol import collect
+from fedsolve.federation.transports import Transport
+from fedsolve.loop.preflight import as_transport, check_needs, check_resources, checked_seed
 
 Clients = Sequence[Client] | Transport | Federation
 

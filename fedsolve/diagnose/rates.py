@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedsolve.client import Client
-from fedsolve.eigen import eigenpairs
+from fedsolve.curvature.eigenpairs import eigenpairs
 from fedsolve.errors import ConfigError
+from fedsolve.federation.client import Client
 from fedsolve.losses import LinearLoss
 from fedsolve.typing import Array
 

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fedsolve.errors import ConfigError, DataError, InputError
-from fedsolve.linalg import namespace
+from fedsolve.numerics.linalg import namespace
 from fedsolve.typing import Array
 
 

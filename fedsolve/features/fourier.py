@@ -20,7 +20,7 @@ from scipy.special import ndtri
 
 from fedsolve.errors import ConfigError
 from fedsolve.features.base import FeatureMap, one_of, positive, whole
-from fedsolve.linalg import namespace
+from fedsolve.numerics.linalg import namespace
 from fedsolve.typing import Array
 
 Kernel = Literal["gaussian", "laplace", "cauchy"]

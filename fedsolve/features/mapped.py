@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from fedsolve.arrays import Symmetric
-from fedsolve.design import Design
 from fedsolve.features.base import FeatureMap
-from fedsolve.linalg import namespace, scratch
+from fedsolve.numerics.design import Design
+from fedsolve.numerics.linalg import namespace, scratch
+from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.typing import Array
 
 KEEP = 2**28  # bytes of Φ that are kept: 256 MiB

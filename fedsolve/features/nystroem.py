@@ -15,7 +15,7 @@ import numpy as np
 
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.features.base import FeatureMap, dense, one_of, positive, whole
-from fedsolve.kernels.exact import KERNELS, Kernel, kernel_matrix
+from fedsolve.features.kernels import KERNELS, Kernel, kernel_matrix
 from fedsolve.typing import Array
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -8,7 +8,7 @@ from math import comb
 from array_api_compat import device
 
 from fedsolve.features.base import FeatureMap, dense, whole
-from fedsolve.linalg import namespace
+from fedsolve.numerics.linalg import namespace
 from fedsolve.typing import Array
 
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from fedsolve.errors import ConfigError
 from fedsolve.features.base import FeatureMap, dense
-from fedsolve.linalg import like, to_numpy
+from fedsolve.numerics.linalg import like, to_numpy
 from fedsolve.typing import Array
 
 ROOMS = ("preprocessing", "kernel_approximation", "random_projection")  # of scikit-learn: names stand for these only

@@ -20,16 +20,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from array_api_compat import device
 
-from fedsolve.arrays import Symmetric
-from fedsolve.client import Client, same_point
-from fedsolve.design import Design, gram_entries, with_intercept
-from fedsolve.entries import Entries
 from fedsolve.errors import ConfigError, WrongType
 from fedsolve.features.base import FeatureMap
 from fedsolve.features.mapped import FeatureDesign
-from fedsolve.lanczos import largest_eigenvalue_by_products
-from fedsolve.linalg import Factor, check_columns, factor, largest_eigenvalue, namespace, symmetric_product
-from fedsolve.models import LinearModel
+from fedsolve.federation.client import Client, same_point
+from fedsolve.losses.local_fit import newton
+from fedsolve.models.linear import LinearModel
+from fedsolve.numerics.design import Design, gram_entries, with_intercept
+from fedsolve.numerics.lanczos import largest_eigenvalue_by_products
+from fedsolve.numerics.linalg import Factor, check_columns, factor, largest_eigenvalue, namespace, symmetric_product
+from fedsolve.numerics.sparse_symmetric import Entries
+from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.typing import Array
 
 Intercept = Literal["free", "penalised"] | None
@@ -263,8 +264,6 @@ class LinearLoss(ABC):
 
     def minimise(self, client: Client, anchor: Array | None = None, pull: float = 0.0) -> Array:
         """argmin f_j, the local fit; or argmin f_j + (pull/2) ‖w − anchor‖², the proximal step from an anchor."""
-        from fedsolve.losses.local import newton
-
         return newton(self, client, anchor, pull)
 
     def predictor(self, client: Client, w: Array) -> Array:

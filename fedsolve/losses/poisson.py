@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fedsolve.client import Client
 from fedsolve.errors import DataError
-from fedsolve.linalg import to_numpy
+from fedsolve.federation.client import Client
 from fedsolve.losses.base import LinearLoss
-from fedsolve.models import LinearModel
+from fedsolve.models.linear import LinearModel
+from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
 # Beyond this predictor (a mean of 10^130) the exponential is cut off, so that a step that is far too long has a huge

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedsolve.arrays import Symmetric
-from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.linalg import like, namespace, to_numpy
+from fedsolve.federation.client import Client
 from fedsolve.losses.base import LinearLoss
-from fedsolve.models import LinearModel
+from fedsolve.models.linear import LinearModel
+from fedsolve.numerics.linalg import like, namespace, to_numpy
+from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.typing import Array
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from fedsolve.ledger import Ledger
-from fedsolve.report.html import Html, element, paragraph, table
+from fedsolve.federation.ledger import Ledger
+from fedsolve.report.html_parts import Html, element, paragraph, table
 from fedsolve.report.tables import size
 
 PURPOSES = ("algorithm", "measure", "setup")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fedsolve.history import Row
+from fedsolve.loop.history import Row
 from fedsolve.report.tables import size
 
 # Okabe and Ito's colours, told apart by people who see colours differently; then the same with other dashes.

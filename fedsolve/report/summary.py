@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedsolve import __version__
-from fedsolve.client import Client
-from fedsolve.history import Row, Run
-from fedsolve.protocol import describe
+from fedsolve.federation.client import Client
+from fedsolve.federation.protocol import describe
+from fedsolve.loop.history import Row, Run
+from fedsolve.version import __version__
 
 
 def summarise(run: Run, label: str, clients: Sequence[Client] = ()) -> dict[str, Any]:

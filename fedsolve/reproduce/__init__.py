@@ -3,6 +3,7 @@
 An experiment is a function of the seeds, in a module per paper; `@experiment` gives it a name. See docs/reproduce.md.
 """
 
+from fedsolve.reproduce import fednewton, shed  # each module registers its experiments
 from fedsolve.reproduce.harness import Experiment, Outcome, Seeds, experiment, find, names, perform
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 
@@ -15,7 +16,9 @@ __all__ = [
     "Seeds",
     "Verdict",
     "experiment",
+    "fednewton",
     "find",
     "names",
     "perform",
+    "shed",
 ]

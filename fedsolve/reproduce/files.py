@@ -13,13 +13,14 @@ import io
 from pathlib import Path
 from typing import Any
 
-from fedsolve import __version__
 from fedsolve.errors import ConfigError
-from fedsolve.files import remove_leftovers, write_atomically
-from fedsolve.report.html import badge, code, element, image, page, paragraph, section, table
-from fedsolve.report.plain import to_json
+from fedsolve.report.figures import blank, png
+from fedsolve.report.html_parts import badge, code, element, image, page, paragraph, section, table
+from fedsolve.report.json_values import to_json
 from fedsolve.reproduce.harness import Outcome
 from fedsolve.reproduce.result import Cell, Column, Measured, Verdict
+from fedsolve.version import __version__
+from fedsolve.wire.storage import remove_leftovers, write_atomically
 
 CSV, JSON, FIGURE, REPORT = "table.csv", "table.json", "figure.png", "report.html"
 CLAIMS = (("expected", False), ("found", False))
@@ -79,8 +80,6 @@ def write(outcome: Outcome, folder: Path, command: str) -> dict[str, Any]:
 def _figure(outcome: Outcome) -> bytes | None:
     if outcome.result.draw is None:
         return None
-    from fedsolve.report.figures import blank, png
-
     figure = blank()
     outcome.result.draw(figure)
     quick = " (quick form)" if outcome.quick else ""

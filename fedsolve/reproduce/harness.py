@@ -92,22 +92,7 @@ def experiment(name: str, **described: Any) -> Callable[[Callable[[Seeds, bool],
 
 
 def names() -> dict[str, Experiment]:
-    """Every experiment by its name, paper by paper."""
-    from fedsolve.reproduce import (  # noqa: F401  # each module registers its own
-        diagnose,
-        fednewton,
-        fednewton_fig3,
-        fednewton_fig4,
-        fednewton_fig5,
-        fednewton_table3,
-        fednl,
-        shed,
-        shed_best,
-        shed_increments,
-        shed_logistic,
-        shed_rates,
-    )
-
+    """Every experiment by its name, paper by paper. Importing `fedsolve.reproduce` registers them."""
     return dict(sorted(_known.items(), key=lambda item: (item[1].paper, item[0])))
 
 

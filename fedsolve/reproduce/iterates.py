@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from fedsolve.client import Client
-from fedsolve.federation import Federation
-from fedsolve.ledger import Ledger, Total
-from fedsolve.protocol import collect
-from fedsolve.rounds import Finished
-from fedsolve.transports import InProcess
+from fedsolve.algorithms.base import Finished
+from fedsolve.federation.client import Client
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.ledger import Ledger, Total
+from fedsolve.federation.protocol import collect
+from fedsolve.federation.transports import InProcess
 from fedsolve.typing import Array
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedsolve.ledger import Ledger
+from fedsolve.federation.ledger import Ledger
 from fedsolve.losses import LinearLoss
 
 

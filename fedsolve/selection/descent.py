@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from fedsolve.algorithms.newton import Newton, State
-from fedsolve.arrays import Symmetric
+from fedsolve.descent import rounding
 from fedsolve.losses import LinearLoss
-from fedsolve.searches import rounding
+from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.selection.batches import triangle
 from fedsolve.typing import Array
 

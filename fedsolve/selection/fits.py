@@ -16,20 +16,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsolve.algorithms.newton import Newton
-from fedsolve.arguments import places
-from fedsolve.arrays import Symmetric
-from fedsolve.calls import Call, Sum
-from fedsolve.client import Client, client_step
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes
-from fedsolve.linalg import like
+from fedsolve.descent import Armijo
+from fedsolve.federation.calls import Call, Sum
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
-from fedsolve.searches import Armijo
+from fedsolve.losses.footprint import Footprint, Sizes
+from fedsolve.numerics.linalg import like
+from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.selection.batches import WITHOUT_SUMS, Progress, first_that_fit
 from fedsolve.selection.candidates import Candidate
 from fedsolve.selection.descent import Fit
 from fedsolve.selection.folds import check_folds, fold_weights, outside
 from fedsolve.typing import Array
+from fedsolve.wire.arguments import places
 
 
 @dataclass(frozen=True)

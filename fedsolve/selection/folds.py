@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedsolve.client import Client
 from fedsolve.errors import DataError
-from fedsolve.linalg import like
+from fedsolve.federation.client import Client
+from fedsolve.numerics.linalg import like
 from fedsolve.typing import Array
 
 

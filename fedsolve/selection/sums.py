@@ -16,18 +16,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedsolve import prox
-from fedsolve.arguments import places
-from fedsolve.arrays import Symmetric
-from fedsolve.client import Client, client_step
-from fedsolve.federation import Federation
-from fedsolve.footprint import Footprint, Sizes
-from fedsolve.linalg import factor, like
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
+from fedsolve.losses.footprint import Footprint, Sizes
+from fedsolve.numerics import proximal as prox
+from fedsolve.numerics.linalg import factor, like
+from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.selection.batches import WITHOUT_SUMS, Progress, first_that_fit, triangle
 from fedsolve.selection.candidates import Candidate
 from fedsolve.selection.folds import check_folds, fold_of_samples, fold_weights, outside
 from fedsolve.typing import Array
+from fedsolve.wire.arguments import places
 
 # Of the terms of the difference: an error below has lost five of its sixteen digits to them.
 CANCELLED = 1e-5

@@ -6,19 +6,19 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.federation import Federation
+from fedsolve.federation.client import Client
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.participation import Participation
+from fedsolve.federation.protocol import collect
+from fedsolve.federation.transports import Transport
+from fedsolve.loop.preflight import as_transport, check_resources, checked_seed
 from fedsolve.losses import LinearLoss
-from fedsolve.participation import Participation
-from fedsolve.preflight import as_transport, check_resources, checked_seed
-from fedsolve.protocol import collect
-from fedsolve.scalars import is_whole, python_numbers
+from fedsolve.numerics.scalars import is_whole, python_numbers
 from fedsolve.selection.batches import REPLY_BYTES, Progress
 from fedsolve.selection.candidates import Selection
 from fedsolve.selection.fits import FoldFits
 from fedsolve.selection.sums import FoldSums, unpenalised
-from fedsolve.transports import Transport
 
 
 def cross_validate(

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import ElasticNet, LogisticRegression
 
 import fedsolve as fs
-from fedsolve import prox
+from fedsolve.numerics import proximal as prox
 
 RNG = np.random.default_rng(0)
 N, P = 300, 20

@@ -14,10 +14,10 @@ import scipy.sparse as sp
 
 import fedsolve as fs
 from fedsolve.errors import ConfigError
-from fedsolve.federation import Federation
-from fedsolve.protocol import collect
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.protocol import collect
+from fedsolve.federation.transports import InProcess
 from fedsolve.reproduce.iterates import iterates
-from fedsolve.transports import InProcess
 from tests.faults.faulty import FaultyRoad, until_done
 from tests.problems import PROBLEMS, Problem
 
@@ -405,7 +405,7 @@ def test_it_survives_everything_at_once(tmp_path: Path, compressor: object) -> N
 
 
 def test_a_field_of_plain_values() -> None:
-    from fedsolve import registry
+    from fedsolve.runfiles import registry
 
     built = registry.build(
         "algorithm",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.transports import InProcess, Processes
+from fedsolve.federation.transports import InProcess, Processes
 from tests.problems import PROBLEMS, Problem
 
 # Exact algorithms claim the pooled solution, and are held to 1e-8 on every problem. With them, a bound on rounds.

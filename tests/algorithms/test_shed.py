@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.arrays import LowRank
-from fedsolve.client import Memory
-from fedsolve.increments import Increment, next_increment
-from fedsolve.renewals import Always, Fibonacci, GradientNorm, Once, Periodic
+from fedsolve.curvature.collected import Spectrum
+from fedsolve.curvature.increments import Increment, next_increment
+from fedsolve.curvature.renewals import Always, Fibonacci, GradientNorm, Once, Periodic
+from fedsolve.federation.memory import Memory
+from fedsolve.numerics.structured_arrays import LowRank
 from fedsolve.reproduce.iterates import Iterate, iterates
-from fedsolve.sharing import Spectrum
 
 MU = 1e-4
 SIZES = [40, 90, 25, 60]  # unequal, so that an unweighted average shows

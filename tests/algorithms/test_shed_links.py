@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsolve as fs
-from fedsolve.eigen import lanczos_pays
-from fedsolve.links import Link
-from fedsolve.participation import Replay
-from fedsolve.renewals import Fibonacci, Periodic
-from fedsolve.transports import InProcess, Processes
+from fedsolve.curvature.eigenpairs import lanczos_pays
+from fedsolve.curvature.renewals import Fibonacci, Periodic
+from fedsolve.federation.links import Link
+from fedsolve.federation.participation import Replay
+from fedsolve.federation.transports import InProcess, Processes
 from tests.algorithms.test_shed import MU, make_clients, pooled
 from tests.core.federations import Recorder
 from tests.faults.faulty import Crash, FaultyRoad, until_done

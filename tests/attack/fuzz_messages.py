@@ -135,7 +135,7 @@ OURS: frozenset[str] = frozenset()
 
 def asked(subject: Subject, data: bytes, remembers: bool, outcome: Outcome) -> str:
     """What a client says to a request: the name of an error, or "reply"."""
-    from fedsolve.messages import Failure, decode_answer
+    from fedsolve.wire.messages import Failure, decode_answer
 
     answer = decode_answer(subject.answer(data, remembers), subject.runtime.types)
     if not isinstance(answer, Failure):
@@ -148,10 +148,10 @@ def asked(subject: Subject, data: bytes, remembers: bool, outcome: Outcome) -> s
 
 def received(subject: Subject, route: tuple[str, str], data: bytes) -> str:
     """What the server makes of a reply: it decodes it, holds it against the contract, and adds it up."""
-    from fedsolve.aggregate import Total
     from fedsolve.errors import FedsolveError, WrongType
-    from fedsolve.messages import Failure, decode_answer
-    from fedsolve.protocol import signature
+    from fedsolve.federation.aggregation import Total
+    from fedsolve.federation.protocol import signature
+    from fedsolve.wire.messages import Failure, decode_answer
 
     try:
         answer = decode_answer(data, subject.runtime.types)
@@ -212,7 +212,7 @@ def main() -> int:
 
 def show(seed: int, number: int) -> int:
     """One message, as it fails."""
-    from fedsolve.messages import Request
+    from fedsolve.wire.messages import Request
     from tests.attack.subjects import subjects
 
     subject, route, is_request, data = message(subjects(), seed, number)

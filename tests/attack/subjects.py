@@ -18,26 +18,27 @@ import numpy as np
 import scipy.sparse as sp
 
 import fedsolve as fs
-from fedsolve import registry
-from fedsolve.arrays import Symmetric
-from fedsolve.client import Client
-from fedsolve.compressors import RankR
+from fedsolve.curvature.compressors import RankR
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
-from fedsolve.data.transform import Transform
+from fedsolve.data.fitted_transform import Transform
 from fedsolve.diagnose.contraction import Contraction
 from fedsolve.diagnose.heterogeneity import Heterogeneity
 from fedsolve.errors import ConfigError
 from fedsolve.features import RandomFourier
-from fedsolve.learners import CG, GradientSteps, Richardson
+from fedsolve.federation.client import Client
+from fedsolve.federation.joining import JOINED
+from fedsolve.federation.protocol import collect, fingerprint, signature, steps
+from fedsolve.federation.runtime import Runtime, Served
+from fedsolve.local import CG, GradientSteps, Richardson
+from fedsolve.loop.measure import Inspect, Measure
 from fedsolve.losses import LinearLoss
-from fedsolve.measure import Inspect, Measure
-from fedsolve.messages import Failure, Request, decode_answer
-from fedsolve.protocol import collect, fingerprint, signature, steps
-from fedsolve.runtime import JOINED, Runtime, Served
+from fedsolve.numerics.structured_arrays import Symmetric
+from fedsolve.runfiles import registry
 from fedsolve.selection.fits import FoldFits
 from fedsolve.selection.sums import FoldSums
 from fedsolve.typing import Value
-from fedsolve.wire import REQUEST, Part, Preamble
+from fedsolve.wire.encoding import REQUEST, Part, Preamble
+from fedsolve.wire.messages import Failure, Request, decode_answer
 
 # ── clients ──
 

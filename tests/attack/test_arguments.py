@@ -9,13 +9,13 @@ import pytest
 
 import fedsolve as fs
 from fedsolve import errors
-from fedsolve.arrays import Symmetric
-from fedsolve.client import Client
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
-from fedsolve.data.transform import Transform
-from fedsolve.messages import Failure, decode_answer
-from fedsolve.protocol import collect
-from fedsolve.runtime import Runtime
+from fedsolve.data.fitted_transform import Transform
+from fedsolve.federation.client import Client
+from fedsolve.federation.protocol import collect
+from fedsolve.federation.runtime import Runtime
+from fedsolve.numerics.structured_arrays import Symmetric
+from fedsolve.wire.messages import Failure, decode_answer
 from tests.attack.subjects import Maker, Subject, joined, request, subjects
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # some numbers are meant to overflow

@@ -12,8 +12,9 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.errors import CheckpointError, DataError, FedsolveError
-from fedsolve.runtime import MemoryStore, Runtime
-from fedsolve.wire import Part
+from fedsolve.federation.memory_store import MemoryStore
+from fedsolve.federation.runtime import Runtime
+from fedsolve.wire.encoding import Part
 from tests.attack.damage import damaged
 from tests.faults.faulty import FaultyRoad
 from tests.problems import PROBLEMS

@@ -16,15 +16,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fedsolve as fs
-from fedsolve import wire
 from fedsolve.errors import ClientInputError, ConfigError, DataError, LinkExceeded, ProtocolMismatch
-from fedsolve.federation import Federation
-from fedsolve.links import Link
-from fedsolve.measure import Measure
-from fedsolve.messages import MOST_CALLS, MOST_TEXT, Failure, Reply, Request, decode_answer
-from fedsolve.runtime import ClientInfo, MemoryStore, Runtime
-from fedsolve.transports import InProcess
-from fedsolve.wire import FAILURE, REPLY, REQUEST, Part, Preamble
+from fedsolve.federation.client_checks import ClientInfo
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.links import Link
+from fedsolve.federation.memory_store import MemoryStore
+from fedsolve.federation.runtime import Runtime
+from fedsolve.federation.transports import InProcess
+from fedsolve.loop.measure import Measure
+from fedsolve.wire import encoding as wire
+from fedsolve.wire.encoding import FAILURE, REPLY, REQUEST, Part, Preamble
+from fedsolve.wire.messages import MOST_CALLS, MOST_TEXT, Failure, Reply, Request, decode_answer
 from tests.core.federations import MEASURE, STEPS, join
 from tests.faults.faulty import FaultyRoad, until_done
 
@@ -665,7 +667,7 @@ name = "Newton"
 def command(*arguments: str) -> tuple[int, str]:
     from typer.testing import CliRunner
 
-    from fedsolve.cli import app
+    from fedsolve.cli.main import app
 
     outcome = CliRunner().invoke(app, list(arguments))
     return outcome.exit_code, outcome.output

@@ -21,13 +21,14 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve import sealed
 from fedsolve.errors import CheckpointError, DataError, FedsolveError, StorageError
-from fedsolve.files import read_values, write_atomically, write_values
-from fedsolve.locks import FileLock, is_locked
-from fedsolve.messages import Failure, Reply
+from fedsolve.federation.memory_store import MemoryStore
+from fedsolve.federation.runtime import Runtime
 from fedsolve.report import RunFolder
-from fedsolve.runtime import MemoryStore, Runtime
+from fedsolve.wire import sealed_files as sealed
+from fedsolve.wire.locks import FileLock, is_locked
+from fedsolve.wire.messages import Failure, Reply
+from fedsolve.wire.storage import read_values, write_atomically, write_values
 from tests.attack.test_damaged_files import ALGORITHM, clients, told
 from tests.faults.faulty import FaultyRoad
 
@@ -262,7 +263,7 @@ def test_another_format_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(StorageError, match="of format 2"):
         Runtime(clients()[0], served, MemoryStore(path))
     with monkeypatch.context() as patch:
-        patch.setattr("fedsolve.archives._COMMENT", b"fedsolve-npz-2:")
+        patch.setattr("fedsolve.wire.archives._COMMENT", b"fedsolve-npz-2:")
         MODEL.save(tmp_path / "model.npz")
     with pytest.raises(DataError, match="its format is one that this version"):
         fs.load_model(tmp_path / "model.npz")
@@ -337,7 +338,7 @@ def test_a_lock_whose_file_somebody_removed_is_taken_again(tmp_path: Path) -> No
 HOLDER = """
 import os, sys
 from pathlib import Path
-from fedsolve.locks import FileLock
+from fedsolve.wire.locks import FileLock
 locks = [FileLock(Path(path)) for path in sys.argv[1:]]
 assert all(lock.acquire() for lock in locks)
 if os.fork() == 0:  # a worker that outlives us

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fedsolve import registry
-from fedsolve.messages import Failure, decode_answer
+from fedsolve.runfiles import registry
+from fedsolve.wire.messages import Failure, decode_answer
 from tests.attack.fuzz_messages import ADDRESS_SPACE, run
 from tests.attack.subjects import protocols_with_steps, steps_of, subjects
 

@@ -10,13 +10,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from fedsolve import wire
-from fedsolve.arrays import LowRank, TopK
-from fedsolve.data.columns import Numeric
+from fedsolve.data.schema import Numeric
 from fedsolve.errors import TooLarge, Truncated, WireError, WrongType
-from fedsolve.headers import EXPANSION, HeaderBudget, memory_of
-from fedsolve.messages import decode_answer
-from fedsolve.wire import FILE, MAX_PARTS, REPLY, REQUEST, Part, Preamble
+from fedsolve.numerics.structured_arrays import LowRank, TopK
+from fedsolve.wire import encoding as wire
+from fedsolve.wire.encoding import FILE, MAX_PARTS, REPLY, REQUEST, Part, Preamble
+from fedsolve.wire.header_limits import EXPANSION, HeaderBudget, memory_of
+from fedsolve.wire.messages import decode_answer
 from tests.attack.subjects import subjects
 
 TUPLE, LIST, DICT, ARRAY, CSR, NAMED, PLAIN = range(7)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fedsolve.cli import app
+from fedsolve.cli.main import app
 
 RUN_FILE = """
 [data]

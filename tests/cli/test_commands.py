@@ -15,10 +15,10 @@ import pytest
 from rich.console import Console
 
 import fedsolve as fs
-from fedsolve.commands import demo
+from fedsolve.cli import demo
 from fedsolve.errors import ClientError, ConfigError
-from fedsolve.registry import names
 from fedsolve.report import tables
+from fedsolve.runfiles.registry import names
 
 from .conftest import Command
 
@@ -176,12 +176,12 @@ def test_import_is_light() -> None:
 
 def test_the_command_line_needs_no_matplotlib_to_list() -> None:
     listing = "try: app(['algorithms', '--json'])\nexcept SystemExit: pass\n"
-    code = f"import sys\nfrom fedsolve.cli import app\n{listing}print(*sys.modules)"
+    code = f"import sys\nfrom fedsolve.cli.main import app\n{listing}print(*sys.modules)"
     assert not {"torch", "matplotlib", "sklearn"} & set(_python(code).splitlines()[-1].split())
 
 
 def test_as_a_process(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "fedsolve.cli"]
+    command = [sys.executable, "-m", "fedsolve.cli.main"]
     done = subprocess.run([*command, "datasets", "--json"], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0
     assert done.stderr == ""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fedsolve import config
 from fedsolve.errors import ConfigError
+from fedsolve.runfiles import run_file as config
 
 from .conftest import RUN_FILE, Command
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.commands import runs
-from fedsolve.history import Row
-from fedsolve.interrupts import deferred
+from fedsolve.cli import run as runs
+from fedsolve.loop.history import Row
+from fedsolve.loop.interrupts import deferred
 
 from .conftest import Command
 
@@ -36,7 +36,7 @@ LONG = (
 AS_IN_A_TERMINAL = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from fedsolve.cli import main
+from fedsolve.cli.main import main
 main()
 """
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.data.formats import read_csv
+from fedsolve.data.file_formats import read_csv
 from fedsolve.errors import DataError
 
 from .conftest import Command

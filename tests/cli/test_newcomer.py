@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve import config
-from fedsolve.checkpoint import differences
-from fedsolve.protocol import describe
+from fedsolve.federation.protocol import describe
+from fedsolve.loop.checkpoint import differences
+from fedsolve.runfiles import run_file as config
 
 from .conftest import Command
 

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 import fedsolve as fs
-from fedsolve import algorithms, registry
+from fedsolve import algorithms
 from fedsolve.errors import ConfigError, InputError, UnknownName
+from fedsolve.runfiles import registry
 
 LOSS = {"name": "Logistic", "l2": 0.01, "intercept": "free"}
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.commands import runs
-from fedsolve.history import Row
-from fedsolve.report.folder import CHOSEN, OURS
+from fedsolve.cli import run as runs
+from fedsolve.loop.history import Row
+from fedsolve.report.output_folder import CHOSEN, OURS
 
 from .conftest import RUN_FILE, Command
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fedsolve import config
-from fedsolve.commands import predict
+from fedsolve.cli import predict
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.report.folder import RunFolder
+from fedsolve.report.output_folder import RunFolder
+from fedsolve.runfiles import run_file as config
 
 from .conftest import RUN_FILE, Command
 
@@ -89,7 +89,7 @@ def test_deep_json_beside_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "summary.json").write_text(deep)
     import numpy as np
 
-    from fedsolve.models import LinearModel
+    from fedsolve.models.linear import LinearModel
 
     model = LinearModel(np.ones(2), False, "identity")
     assert predict._feature_names(tmp_path / "model.npz", model) is None

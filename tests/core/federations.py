@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fedsolve.arrays import Symmetric, TopK
-from fedsolve.client import Client, client_step
-from fedsolve.federation import Federation
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.transports import InProcess, Processes
+from fedsolve.loop.measure import Measure
 from fedsolve.losses import Logistic
-from fedsolve.measure import Measure
-from fedsolve.messages import Failure, Reply, Request
-from fedsolve.transports import InProcess, Processes
+from fedsolve.numerics.structured_arrays import Symmetric, TopK
 from fedsolve.typing import Array
+from fedsolve.wire.messages import Failure, Reply, Request
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fedsolve.aggregate import weighted_sum
-from fedsolve.arrays import LowRank, Quantised, Symmetric, TopK
 from fedsolve.errors import TooLarge, WrongType
+from fedsolve.federation.aggregation import weighted_sum
+from fedsolve.numerics.structured_arrays import LowRank, Quantised, Symmetric, TopK
 from fedsolve.typing import Array
-from fedsolve.wire import Part
+from fedsolve.wire.encoding import Part
 
 
 @dataclass(frozen=True)
@@ -191,6 +191,6 @@ def test_an_array_that_a_reply_only_claims_is_an_error_of_ours(monkeypatch):
         raise MemoryError
 
     claim = TopK((2**29,), np.zeros(1, dtype=np.uint32), np.ones(1))
-    monkeypatch.setattr("fedsolve.aggregate.np.zeros", no_memory)
+    monkeypatch.setattr("fedsolve.federation.aggregation.np.zeros", no_memory)
     with pytest.raises(TooLarge, match="memory"):
         weighted_sum([claim], [0.5])

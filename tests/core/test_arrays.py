@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fedsolve.arrays import LowRank, Quantised, Symmetric, TopK
 from fedsolve.errors import WrongType
+from fedsolve.numerics.structured_arrays import LowRank, Quantised, Symmetric, TopK
 
 FLOATS = st.floats(-1e6, 1e6)
 VECTORS = hnp.arrays(np.float64, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5), elements=FLOATS)

@@ -6,11 +6,11 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 
-from fedsolve.arrays import LowRank, Symmetric
-from fedsolve.client import Client, client_step
-from fedsolve.federation import Federation
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.transports import InProcess
 from fedsolve.losses import Squared
-from fedsolve.transports import InProcess
+from fedsolve.numerics.structured_arrays import LowRank, Symmetric
 from fedsolve.typing import Array
 from tests.core.federations import STEPS, clients, join
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import fedsolve as fs
-from fedsolve.arrays import LowRank, Symmetric, TopK, largest
-from fedsolve.client import Client
-from fedsolve.compressors import Compressor
-from fedsolve.entries import Entries, Support, everywhere
+from fedsolve.curvature.compressors import Compressor
 from fedsolve.errors import ConfigError
+from fedsolve.federation.client import Client
+from fedsolve.numerics.sparse_symmetric import Entries, Support, everywhere
+from fedsolve.numerics.structured_arrays import LowRank, Symmetric, TopK, largest
 
 CLIENT = Client("c", np.ones((1, 1)), np.ones(1))
 ENTRIES = st.floats(-1e3, 1e3) | st.sampled_from([0.0, 1.0, -1.0, 2.0])

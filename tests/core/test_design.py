@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fedsolve.design import WithIntercept, as_design
-from fedsolve.linalg import to_numpy
+from fedsolve.numerics.design import WithIntercept, as_design
+from fedsolve.numerics.linalg import to_numpy
 
 N, P = 9, 4
 X = np.random.default_rng(0).standard_normal((N, P)) * (np.random.default_rng(1).random((N, P)) < 0.6)

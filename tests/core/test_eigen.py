@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
-from fedsolve.eigen import eigenpairs, lanczos_pays
+from fedsolve.curvature.eigenpairs import eigenpairs, lanczos_pays
 from fedsolve.losses import LinearLoss
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.calls import Gather, Mean, PerClient, Sum
-from fedsolve.ledger import ENVELOPE, Total
+from fedsolve.federation.calls import Gather, Mean, PerClient, Sum
+from fedsolve.federation.ledger import ENVELOPE, Total
 from tests.core.federations import MEASURE, STEPS, TRANSPORTS, Recorder, clients, join
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsolve.arrays import Symmetric
-from fedsolve.linalg import factor, largest_eigenvalue, like, norm, to_numpy
+from fedsolve.numerics.linalg import factor, largest_eigenvalue, like, norm, to_numpy
+from fedsolve.numerics.structured_arrays import Symmetric
 
 EPS = np.finfo(np.float64).eps
 LIBRARIES = pytest.mark.parametrize("xp", [np, strict], ids=["numpy", "strict"])

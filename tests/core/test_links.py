@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from fedsolve.calls import Gather, Mean
 from fedsolve.errors import ConfigError, LinkExceeded
-from fedsolve.links import Link
+from fedsolve.federation.calls import Gather, Mean
+from fedsolve.federation.links import Link
 from tests.core.federations import MEASURE, STEPS, TRANSPORTS, Recorder, clients, join
 
 EVERY_TRANSPORT = pytest.mark.parametrize("kind", TRANSPORTS)

@@ -8,11 +8,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsolve.client import Client
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.learners import CG, Richardson
-from fedsolve.linalg import to_numpy
+from fedsolve.federation.client import Client
+from fedsolve.local import CG, Richardson
 from fedsolve.losses import Logistic, Softmax, Squared
+from fedsolve.numerics.linalg import to_numpy
 
 N, P = 30, 3
 EPS = np.finfo(np.float64).eps

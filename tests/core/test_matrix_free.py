@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
-from fedsolve.conjugate import Recurrence, forcing
 from fedsolve.features import RandomFourier
-from fedsolve.lanczos import largest_eigenvalue_by_products
 from fedsolve.losses import base
+from fedsolve.numerics.conjugate_gradients import Recurrence, forcing
+from fedsolve.numerics.lanczos import largest_eigenvalue_by_products
 
 N, P = 40, 5
 LOSSES = {

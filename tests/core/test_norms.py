@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedsolve import norms
-from fedsolve.norms import spectral_norm
+from fedsolve.numerics import spectral_norm as norms
+from fedsolve.numerics.spectral_norm import spectral_norm
 
 
 def packed(A: np.ndarray) -> np.ndarray:

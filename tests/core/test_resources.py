@@ -11,9 +11,10 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
-from fedsolve import diagnose, preflight
+from fedsolve import diagnose
 from fedsolve.errors import ConfigError, LinkExceeded
-from fedsolve.resources import available_memory
+from fedsolve.loop import preflight
+from fedsolve.loop.resources import available_memory
 
 LOGISTIC, SQUARED = fs.Logistic(l2=1e-3), fs.Squared(l2=1e-3)
 GB = 10**9

@@ -17,17 +17,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import fedsolve
-from fedsolve import wire
-from fedsolve.arrays import STRUCTURED, LowRank, Quantised, Symmetric, TopK
-from fedsolve.client import Client, Memory, client_step
 from fedsolve.errors import TooLarge, Truncated, WireError, WrongType, WrongVersion
-from fedsolve.files import read_values, write_values
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.memory import Memory
+from fedsolve.federation.runtime import Runtime
+from fedsolve.loop.measure import Measure
 from fedsolve.losses import Squared
-from fedsolve.measure import Measure
-from fedsolve.messages import Failure, Request, decode_answer
-from fedsolve.runtime import Runtime
+from fedsolve.numerics.structured_arrays import STRUCTURED, LowRank, Quantised, Symmetric, TopK
 from fedsolve.typing import Array
-from fedsolve.wire import FAILURE, FILE, PREAMBLE_SIZE, REPLY, REQUEST, Part, Preamble
+from fedsolve.wire import encoding as wire
+from fedsolve.wire.encoding import FAILURE, FILE, PREAMBLE_SIZE, REPLY, REQUEST, Part, Preamble
+from fedsolve.wire.messages import Failure, Request, decode_answer
+from fedsolve.wire.storage import read_values, write_values
 
 DTYPES = [np.dtype(code) for code in ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]]
 TUPLE, LIST, DICT, ARRAY, CSR, NAMED, PLAIN = range(7)

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from fedsolve.data import datasets, load
-from fedsolve.data.datasets import REGISTRY, data_folder, load_named
+from fedsolve.data.known_datasets import REGISTRY, data_folder, load_named
 from fedsolve.errors import DataError, UnknownName
 
 BUNDLED = {"breast_cancer", "diabetes", "digits", "iris", "linnerud", "wine"}

@@ -14,12 +14,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 import fedsolve as fs
-from fedsolve.checkpoint import Checkpoint
 from fedsolve.data import IID, ByGroup, Categorical, Numeric, Preprocess, Schema, Transform, load, partition
 from fedsolve.errors import ClientError, ConfigError, DataError, FedsolveError, QuorumNotReached, UnknownName
-from fedsolve.federation import Federation
-from fedsolve.transports import InProcess, Processes
-from fedsolve.wire import FILE, Part, Preamble, decode, encode
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.transports import InProcess, Processes
+from fedsolve.loop.checkpoint import Checkpoint
+from fedsolve.wire.encoding import FILE, Part, Preamble, decode, encode
 
 N, P, CLIENTS = 240, 5, 4
 

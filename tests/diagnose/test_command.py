@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.commands.diagnose import _sentences
+from fedsolve.cli.diagnose import _sentences
 from fedsolve.diagnose import contraction, heterogeneity, regime
 from tests.cli.conftest import Command
 

@@ -9,15 +9,15 @@ import pytest
 import scipy.linalg
 
 import fedsolve as fs
-from fedsolve.calls import Mean
 from fedsolve.diagnose import Contraction, contraction
 from fedsolve.diagnose.contraction import _apart
 from fedsolve.errors import ConfigError
-from fedsolve.federation import Federation
+from fedsolve.federation.calls import Mean
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.transports import InProcess
 from fedsolve.losses import LinearLoss
 from fedsolve.reproduce import find, perform
-from fedsolve.reproduce.diagnose import estimates, wrong
-from fedsolve.transports import InProcess
+from fedsolve.reproduce.fednewton.contraction import estimates, wrong
 from tests.core.federations import TRANSPORTS
 from tests.problems import PROBLEMS
 

@@ -10,7 +10,7 @@ import fedsolve as fs
 from fedsolve.data.synthetic import heterogeneous
 from fedsolve.diagnose import contraction, heterogeneity, regime, upsilon
 from fedsolve.errors import ConfigError
-from fedsolve.reproduce.fednewton import problem
+from fedsolve.reproduce.fednewton.rounds import problem
 from tests.core.federations import TRANSPORTS
 from tests.problems import PROBLEMS
 

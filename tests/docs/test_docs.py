@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve import config, registry
-from fedsolve.cli import app
+from fedsolve.cli.main import app
+from fedsolve.runfiles import registry
+from fedsolve.runfiles import run_file as config
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))

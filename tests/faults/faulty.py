@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 import fedsolve as fs
-from fedsolve.messages import Failure, Reply, Request
-from fedsolve.runtime import MemoryStore, Runtime
+from fedsolve.federation.memory_store import MemoryStore
+from fedsolve.federation.runtime import Runtime
+from fedsolve.wire.messages import Failure, Reply, Request
 
 
 class Crash(Exception):

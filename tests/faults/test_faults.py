@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.transports import InProcess, Processes
+from fedsolve.federation.transports import InProcess, Processes
 from tests.faults.faulty import Crash, FaultyRoad, until_done
 from tests.problems import PROBLEMS
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 import fedsolve as fs
 from fedsolve.errors import ConfigError, TransportError
-from fedsolve.transports import InProcess, Processes, handover
+from fedsolve.federation.transports import InProcess, Processes, handover
 from fedsolve.typing import Array
 
 rng = np.random.default_rng(0)
@@ -34,7 +34,7 @@ BESIDE_THREADS = """
 import sys, threading
 import numpy as np
 import fedsolve as fs
-from fedsolve.transports import Processes
+from fedsolve.federation.transports import Processes
 
 rng = np.random.default_rng(0)
 A, X, y = rng.standard_normal((300, 300)), rng.standard_normal((40, 3)), np.arange(40) % 2
@@ -79,7 +79,7 @@ import threading, time
 for _ in range({threads}):
     threading.Thread(target=time.sleep, args=[3600], daemon=True).start()
 import numpy as np, fedsolve as fs
-from fedsolve.transports import Processes
+from fedsolve.federation.transports import Processes
 road = Processes([fs.Client("a", np.ones((2, 1)), np.ones(2))])
 road.open({{}})
 print(*{{type(worker.process).__name__ for worker in road._workers}})
@@ -100,7 +100,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import fedsolve as fs
-from fedsolve.transports import InProcess, Processes
+from fedsolve.federation.transports import InProcess, Processes
 from fedsolve.typing import Array
 
 SCALE = 0.5

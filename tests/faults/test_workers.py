@@ -17,9 +17,9 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.errors import ClientError, MemoryLost, QuorumNotReached, TransportError
-from fedsolve.messages import Request
-from fedsolve.transports import InProcess, Processes, pool, processes
-from fedsolve.wire import REQUEST, Part, Preamble
+from fedsolve.federation.transports import InProcess, Processes, pool, processes
+from fedsolve.wire.encoding import REQUEST, Part, Preamble
+from fedsolve.wire.messages import Request
 from tests.faults.working import STEPS, children, clients, federation, is_there, kill, stop, wait_until, within
 from tests.problems import PROBLEMS
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import fedsolve as fs
-from fedsolve.federation import Federation
-from fedsolve.transports import Processes
-from fedsolve.transports.launch import is_stopped
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.transports import Processes
+from fedsolve.federation.transports.launch import is_stopped
 from fedsolve.typing import Array
 
 

@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
-from fedsolve.design import as_design, with_intercept
 from fedsolve.features import FeatureDesign, RandomFourier
-from fedsolve.linalg import to_numpy
+from fedsolve.numerics.design import as_design, with_intercept
+from fedsolve.numerics.linalg import to_numpy
 
 N, M = 103, 24
 rng = np.random.default_rng(0)

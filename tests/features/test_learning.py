@@ -10,10 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
-from fedsolve import registry
+from fedsolve.closed_forms.kernel_ridge import feature_ridge, kernel_ridge, local_model
 from fedsolve.errors import ConfigError, DataError, InputError
 from fedsolve.features import FeatureMap, Monomials, NystroemRange
-from fedsolve.kernels.ridge import feature_ridge, kernel_ridge, local_model
+from fedsolve.runfiles import registry
 from tests.extras import optional
 
 L2 = 1e-4

@@ -17,8 +17,8 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Splin
 import fedsolve as fs
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.features import FeatureMap, Monomials, Nystroem, NystroemRange, Polynomial, RandomFourier, Transformer
-from fedsolve.kernels import kernel_matrix
-from fedsolve.linalg import to_numpy
+from fedsolve.features.kernels import kernel_matrix
+from fedsolve.numerics.linalg import to_numpy
 
 rng = np.random.default_rng(0)
 X = 0.7 * rng.standard_normal((40, 5))

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from fedsolve.history import Row
+from fedsolve.loop.history import Row
 from fedsolve.report.figures import blank, convergence, draw_convergence, log_ticks
 
 

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.history import Row
-from fedsolve.measure import Certificate
-from fedsolve.models import LinearModel
-from fedsolve.report import pages, summarise, tables
+from fedsolve.loop.history import Row
+from fedsolve.loop.measure import Certificate
+from fedsolve.models.linear import LinearModel
+from fedsolve.report import run_page as pages
+from fedsolve.report import summarise, tables
 from fedsolve.report.figures import convergence
-from fedsolve.report.html import Html, element, markup, page, table
+from fedsolve.report.html_parts import Html, element, markup, page, table
 
 EVIL = "<script>alert('x')</script>&\""
 VOID = {"meta", "img"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedsolve.reproduce import Measured, Outcome, find, perform
-from fedsolve.reproduce.fednewton_synthetic import problem
+from fedsolve.reproduce.fednewton.synthetic import problem
 
 needs_data = pytest.mark.skipif("FEDSOLVE_DATA" not in os.environ, reason="FEDSOLVE_DATA is not set: no real data sets")
 

@@ -11,8 +11,8 @@ from fedsolve.data import load
 from fedsolve.features import RandomFourier
 from fedsolve.features.base import dense
 from fedsolve.reproduce import Measured, Outcome, find, perform
-from fedsolve.reproduce.fednewton_synthetic import L2, problem
-from fedsolve.reproduce.fednewton_table2 import CASES, PRINTED, rows_of
+from fedsolve.reproduce.fednewton.synthetic import L2, problem
+from fedsolve.reproduce.fednewton.table2 import CASES, PRINTED, rows_of
 from tests.reproduce.test_experiments import needs_data
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import fedsolve as fs
-from fedsolve.commands import reproduce as commands
+from fedsolve.cli import reproduce as commands
 from fedsolve.errors import ConfigError, UnknownName
 from fedsolve.reproduce import Column, Measured, Result, Seeds, Verdict, experiment, find, harness, names, perform
 from fedsolve.reproduce.figures import Curve, draw_curves, over_rounds

@@ -12,10 +12,10 @@ import fedsolve as fs
 from fedsolve.report.figures import blank
 from fedsolve.reproduce import Measured, Outcome, Result, find, perform
 from fedsolve.reproduce.claims import at_least, at_most, spread, within
-from fedsolve.reproduce.gaps import Trace, follow, optimum
-from fedsolve.reproduce.shed_comparison import Comparison
-from fedsolve.reproduce.shed_methods import FIB, FIB_PLUS
-from fedsolve.reproduce.shed_problems import Problem, images, songs
+from fedsolve.reproduce.shed.comparison import Comparison
+from fedsolve.reproduce.shed.gaps import Trace, follow, optimum
+from fedsolve.reproduce.shed.methods import FIB, FIB_PLUS
+from fedsolve.reproduce.shed.problems import Problem, images, songs
 from tests.reproduce.test_experiments import needs_data
 from tests.reproduce.test_fednewton import column
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.reproduce import shed_problems as shed
-from fedsolve.reproduce.gaps import follow, optimum
+from fedsolve.reproduce.shed import problems as shed
+from fedsolve.reproduce.shed.gaps import follow, optimum
 
 pytestmark = pytest.mark.skipif("FEDSOLVE_DATA" not in os.environ, reason="FEDSOLVE_DATA is not set: no real data sets")
 

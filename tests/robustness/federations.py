@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import linprog
 
 import fedsolve as fs
 from fedsolve.losses import LinearLoss
@@ -40,6 +41,36 @@ class Problem:
         unit = 10.0 ** rng.integers(-6, 7) if self.kind == "squared" else 1.0
         weights = None if self.weights is None else self.weights * 10.0 ** rng.integers(-6, 7)
         return replace(self, X=self.X * columns, y=self.y * unit, weights=weights, unit=unit)
+
+    def has_no_minimum(self) -> bool:
+        """Whether some direction lowers the loss for ever: by linear programming, for hard labels and counts.
+
+        Such a direction d has no sample against it and at least one for it: with the label c of a sample, d_c · x is
+        the largest of the scores (softmax, logistic), or d · x ≤ 0, and = 0 where the count is not zero (Poisson).
+        """
+        A = np.c_[self.X, np.ones(len(self.X))] if self.loss.intercept else self.X
+        A = A / np.sqrt((A * A).mean(axis=0))
+        if self.kind == "squared":
+            return False
+        if self.kind == "poisson":
+            rows, equal = -A, A[self.y > 0]
+        elif self.kind == "logistic":
+            rows, equal = A * np.where(self.y > 0.5, 1.0, -1.0)[:, None], A[:0]
+        else:
+            k, labels = 3, self.y.astype(int)
+            own, others = np.eye(k)[labels], [np.eye(k)[(labels + shift) % k] for shift in range(1, k)]
+            rows = np.vstack([np.einsum("ic,ij->icj", own - other, A).reshape(len(A), -1) for other in others])
+            equal = rows[:0]
+        # The largest sum of the scores over a box: zero if and only if no direction has any.
+        found = linprog(
+            -rows.sum(axis=0),
+            A_ub=-rows,
+            b_ub=np.zeros(len(rows)),
+            A_eq=equal if len(equal) else None,
+            b_eq=np.zeros(len(equal)) if len(equal) else None,
+            bounds=(-1.0, 1.0),
+        )
+        return bool(-found.fun > 1e-6)
 
     def minimum(self) -> tuple[float, float]:
         """f(0) and f*, found on columns of unit size by Newton's method with an SVD for every step."""

@@ -11,9 +11,9 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.errors import ConfigError
-from fedsolve.federation import Federation
-from fedsolve.measure import Measurement
-from fedsolve.models import LinearModel
+from fedsolve.federation.federation import Federation
+from fedsolve.losses.measurement import Measurement
+from fedsolve.models.linear import LinearModel
 from fedsolve.typing import Array
 
 RNG = np.random.default_rng(0)

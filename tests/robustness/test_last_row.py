@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.messages import Failure, Reply, Request
-from fedsolve.transports import InProcess
+from fedsolve.federation.transports import InProcess
+from fedsolve.wire.messages import Failure, Reply, Request
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 3)) * [1.0, 30.0, 0.1]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve import toml
+from fedsolve.runfiles import toml_writer as toml
 from tests.cli.conftest import Command, command, run_file
 from tests.selection import test_kernel_width
 from tests.selection.pooled import judged

@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
+from fedsolve.federation.transports import InProcess, Processes
 from fedsolve.losses import LinearLoss
 from fedsolve.selection.batches import triangle
-from fedsolve.transports import InProcess, Processes
 from tests.faults.faulty import FaultyRoad
 from tests.selection.pooled import judged
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
+from fedsolve.federation.transports import InProcess, Processes
 from fedsolve.selection import cross_validate, fold_of_samples
-from fedsolve.transports import InProcess, Processes
 from tests.selection.pooled import judged
 
 RNG = np.random.default_rng(0)

@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import fedsolve as fs
-from fedsolve.transports import InProcess, Processes
+from fedsolve.federation.transports import InProcess, Processes
 from tests.problems import PROBLEMS, Problem
 
 ROUNDS = 10

@@ -1,0 +1,1 @@
+"""What the commands of the command line do; `fedsolve.cli.main` says how they are called."""

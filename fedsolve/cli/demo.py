@@ -1,0 +1,203 @@
+"""`fedsolve demo`: four hospitals, one model, every algorithm, and the fit of the pooled data beside them.
+
+The data is scikit-learn's: 569 tumours, malignant or benign. Each hospital sees its own mixture of them, so
+their own fits differ, and averaging does not find what the pooled data says.
+"""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from fedsolve import data
+from fedsolve.cli.console import Interrupted, emit, escape, progress_bar
+from fedsolve.cli.run import failed_row
+from fedsolve.errors import ConfigError, FedsolveError
+from fedsolve.federation.client import Client
+from fedsolve.loop.history import Row, Run
+from fedsolve.loop.run import run as run_algorithm
+from fedsolve.losses import Logistic
+from fedsolve.report import RunFolder, summarise, tables
+from fedsolve.report import run_page as pages
+from fedsolve.report.figures import convergence
+from fedsolve.runfiles import registry
+from fedsolve.runfiles.problem import score
+from fedsolve.typing import Array
+
+# How many malignant and benign tumours each hospital has.
+HOSPITALS = {"hospital-A": (120, 25), "hospital-B": (60, 52), "hospital-C": (24, 250), "hospital-D": (8, 30)}
+L2 = 1e-2
+TOLERANCE = 1e-10
+COLUMNS = (
+    *("algorithm", "status", "rounds", "bytes_up", "bytes_down"),
+    *("gradient_norm", "distance_to_pooled", "accuracy", "seconds"),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How far an algorithm may go here, and the hyper-parameters that suit this problem."""
+
+    rounds: int = 200
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Many local steps make few rounds of methods that can bear them. Those not named here get the plain plan.
+PLANS = {
+    "AGD": Plan(rounds=600),
+    "Newton": Plan(rounds=20),
+    "FedAvg": Plan(fields={"local": {"steps": 20}}),
+    "Scaffold": Plan(rounds=300, fields={"local": {"steps": 50}}),
+}
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The fit of all data in one place: what federated learning is to reach without it."""
+
+    w: Array
+    value: float
+    gradient_norm: float
+    accuracy: float
+
+
+def demo(output: Path, seed: int, as_json: bool) -> int:
+    """Every algorithm there is, on the same problem."""
+    clients, X, y = hospitals(seed)
+    pooled = fit_pooled(X, y, L2)
+    folder = RunFolder.open(output, force=True)
+    rows: list[dict[str, Any]] = []
+    runs: dict[str, Run] = {}
+    with progress_bar() as begin:
+        for name in registry.names("algorithm"):
+            plan = PLANS.get(name, Plan())
+            part = folder.part(name)
+            show_round = begin(name, plan.rounds)
+            try:
+                loss = Logistic(l2=L2, intercept="free")
+                algorithm = registry.build("algorithm", {"name": name, "loss": loss, **plan.fields})
+                result = run_algorithm(
+                    algorithm,
+                    clients,
+                    rounds=plan.rounds,
+                    tolerance=TOLERANCE,
+                    preprocess=data.Preprocess(),
+                    on_round=_both(part.append, show_round),
+                )
+            except KeyboardInterrupt:
+                raise Interrupted(f"stopped during {name}; those before it are in {folder.path}") from None
+            except FedsolveError as error:
+                # An algorithm may need what this problem does not have, and says so; anything else is a fault.
+                status = "not applicable" if isinstance(error, ConfigError) else "error"
+                part.discard()
+                rows.append({**failed_row(name, error, status), "distance_to_pooled": None, "accuracy": None})
+                continue
+            compared = {
+                "distance_to_pooled": float(np.linalg.norm(result.model.w - pooled.w) / np.linalg.norm(pooled.w)),
+                "accuracy": score(result.model, X, y),
+            }
+            rows.append({**summarise(result, name, clients), **compared})
+            part.write_run(result, rows[-1])
+            runs[name] = result
+    sites = [_described(client) for client in clients]
+    failed = any(row["status"] == "error" for row in rows)  # that one diverges is a result
+    summary = {
+        "status": "error" if failed else "ok",
+        "rows": rows,
+        "hospitals": sites,
+        "pooled": pooled,
+        "folder": folder.path,
+        "report": folder.report,
+    }
+    folder.write_summary(summary)
+    title = "Breast cancer in four hospitals: logistic regression"
+    histories = {name: run.history for name, run in runs.items()}
+    figure = convergence(histories, title=title, best=pooled.value, best_name="pooled")
+    folder.write_figure(figure)
+    patients = sum(client.n_samples for client in clients)
+    described = f"scikit-learn's breast_cancer, {patients} patients of {len(clients)} hospitals"
+    command = shlex.join(["fedsolve", "demo", "--seed", str(seed), "--output", str(output)])
+    said = (
+        "Bytes are all clients' together. The distance is ‖w − w_pooled‖ / ‖w_pooled‖ "
+        f"to scikit-learn's fit of the pooled data, whose accuracy is {pooled.accuracy:.1%}."
+    )
+    about = pages.About(title, described, command, figure, feature_names=data.load("breast_cancer").feature_names)
+    folder.write_report(pages.comparison_page(about, rows, runs, COLUMNS, said))
+
+    def show(console: Console) -> None:
+        console.print("[bold]Four hospitals that do not pool their data[/bold]")
+        console.print(tables.clients(sites, tuple(sites[0])))
+        console.print("\n[bold]One logistic regression for all, standardised by federated statistics[/bold]")
+        console.print(tables.fitting(console, rows, COLUMNS))
+        console.print(f"\n{said}")
+        for row in rows:
+            if row["status"] in (*tables.BAD, "not applicable"):
+                console.print(escape(f"{row['algorithm']}: {row['message']}."))
+        console.print(
+            f"The report is [bold]{escape(str(folder.report))}[/bold]; histories, ledgers and models are beside it",
+            soft_wrap=True,
+        )
+
+    emit(summary, as_json, show)
+    return 1 if failed else 0
+
+
+def hospitals(seed: int = 0) -> tuple[list[Client], Array, Array]:
+    """The clients, and the pooled data that nobody but this demo has."""
+    loaded = data.load("breast_cancer")
+    rng = np.random.default_rng(seed)
+    parts: list[list[Array]] = [[] for _ in HOSPITALS]
+    for label in (0, 1):  # malignant, benign
+        members = rng.permutation(np.flatnonzero(loaded.y == label))
+        cuts = np.cumsum([counts[label] for counts in HOSPITALS.values()])[:-1]
+        for part, chunk in zip(parts, np.split(members, cuts), strict=True):
+            part.append(chunk)
+    given = data.Given([np.sort(np.concatenate(part)) for part in parts])
+    return (
+        data.partition(loaded.X, loaded.y, given, names=list(HOSPITALS), feature_names=loaded.feature_names),
+        loaded.X,
+        loaded.y,
+    )
+
+
+def fit_pooled(X: Array, y: Array, l2: float) -> Pooled:
+    """scikit-learn's fit of the pooled, standardised data, polished by Newton's method in plain NumPy."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    Z = StandardScaler().fit_transform(X)
+    n, p = Z.shape
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it stops short of 1e-12 does not matter: the polish goes on
+        fit = LogisticRegression(C=1 / (n * l2), tol=1e-12, max_iter=10_000).fit(Z, y)
+    A, penalty = np.column_stack([Z, np.ones(n)]), np.append(np.full(p, l2), 0.0)
+    w = np.append(fit.coef_[0], fit.intercept_)
+    for _ in range(5):
+        probability = 1 / (1 + np.exp(-A @ w))
+        gradient = A.T @ (probability - y) / n + penalty * w
+        hessian = (A.T * (probability * (1 - probability))) @ A / n + np.diag(penalty)
+        w = w - np.linalg.solve(hessian, gradient)
+    eta = A @ w
+    gradient = A.T @ (1 / (1 + np.exp(-eta)) - y) / n + penalty * w
+    value = float(np.mean(np.logaddexp(0, eta) - y * eta) + 0.5 * np.sum(penalty * w**2))
+    return Pooled(w, value, float(np.linalg.norm(gradient)), float(np.mean((eta > 0) == (y == 1))))
+
+
+def _both(first: Any, second: Any) -> Any:
+    def on_round(row: Row) -> None:
+        first(row)
+        second(row)
+
+    return on_round
+
+
+def _described(client: Client) -> dict[str, Any]:
+    benign = float(np.mean(client.y))
+    return {"hospital": client.name, "patients": client.n_samples, "malignant": 1 - benign, "benign": benign}

@@ -1,0 +1,231 @@
+"""The command line: `fedsolve run`, `compare`, `select`, `demo`, `diagnose`, `reproduce`, `datasets`, `algorithms` and
+`predict`.
+
+Exit status 0: done. 2: wrong input, said in one sentence. 1: a fault, a run that diverged or lost its quorum, or an
+experiment whose stated verdict is no. 130: stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from fedsolve.cli import demo as demo_command
+from fedsolve.cli import diagnose as diagnose_command
+from fedsolve.cli import listings
+from fedsolve.cli import predict as predict_command
+from fedsolve.cli import reproduce as reproduce_command
+from fedsolve.cli import run as run_command
+from fedsolve.cli import select as select_command
+from fedsolve.cli.console import Interrupted
+from fedsolve.errors import CheckpointError, FedsolveError, InputError, QuorumNotReached
+from fedsolve.report.json_values import to_json
+from fedsolve.text import printable
+from fedsolve.version import __version__
+
+DONE, FAULT, WRONG_INPUT, STOPPED = 0, 1, 2, 130
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, and nothing else there.")]
+Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error comes from.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run in the folder.")]
+RunFile = Annotated[Path, typer.Argument(metavar="FILE.toml", show_default=False, help="The run file.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", show_default=False, help="The folder for the results. (default: runs/NAME-TIME)"),
+]
+
+
+class Commands(TyperGroup):
+    """Turns what goes wrong in any command into an exit status and one sentence."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **named: Any) -> Any:
+        given = list(sys.argv[1:] if args is None else args) or ["--help"]
+        named["standalone_mode"] = False
+        try:
+            status = super().main(given, *rest, **named)
+        except Exception as error:
+            status = _explain(error, as_json="--json" in given, trace="--traceback" in given)
+        sys.exit(status or DONE)
+
+
+def _explain(error: Exception, as_json: bool, trace: bool) -> int:
+    text, status = " ".join(str(error).split()), FAULT
+    if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # the command line itself was wrong
+        said = error.format_message().rstrip(".")
+        text, status = f"{said}{'' if said.endswith('?') else '.'} See fedsolve --help.", int(error.exit_code)
+    elif isinstance(error, InputError | CheckpointError):
+        status = WRONG_INPUT
+    elif isinstance(error, Interrupted):
+        status = STOPPED
+    elif not isinstance(error, FedsolveError):
+        text = f"{type(error).__name__}: {text}" + ("" if trace else " (--traceback shows where)")
+    if trace:
+        print(printable("".join(traceback.format_exception(error)), lines=True), end="", file=sys.stderr)
+    print(f"fedsolve: {printable(text)}", file=sys.stderr)
+    if not trace:  # which shows them too
+        for note in getattr(error, "__notes__", ()):
+            print(note, file=sys.stderr)
+    if as_json:
+        kind = "no quorum" if isinstance(error, QuorumNotReached) else "error"
+        kind = "interrupted" if status == STOPPED else kind
+        print(to_json({"status": kind, "error": type(error).__name__, "message": text}))
+    return status
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="One model from data that may not be pooled, in as few rounds as the mathematics allows.",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="The version, and no more.")] = False,
+) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def run(
+    file: RunFile,
+    output: Folder = None,
+    force: Force = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the output folder.")] = False,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Run one algorithm as a run file says. Every key of a run file is in docs/run-file.md."""
+    return run_command.run(file, output, force, resume, json)
+
+
+@app.command()
+def compare(
+    file: RunFile, output: Folder = None, force: Force = False, json: Json = False, trace: Traceback = False
+) -> int:
+    """Run several algorithms on the same data and compare them. Every key of a run file is in docs/run-file.md."""
+    return run_command.compare(file, output, force, json)
+
+
+@app.command()
+def select(
+    file: RunFile,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", show_default=False, help="The folder for the results. (default: runs/NAME-select-TIME)"
+        ),
+    ] = None,
+    force: Force = False,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Choose penalties and feature maps by cross-validation, as \\[select] of a run file says; see docs/run-file.md."""
+    return select_command.select(file, output, force, json)
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the results.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(help="Who is treated in which hospital.", min=0)] = 0,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Four hospitals, one model: every algorithm against the fit of the pooled data. Needs no files."""
+    return demo_command.demo(output, seed, json)
+
+
+@app.command()
+def diagnose(
+    file: RunFile,
+    steps: Annotated[int, typer.Option(help="Lanczos steps, two exchanges each.", min=1)] = 8,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Would FedNewton converge on this problem, who differs from whom, and by how much? Nothing is fitted for keeps."""
+    return diagnose_command.diagnose(file, steps, json)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", show_default=False, help="The experiment.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Show what there is, and no more.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small form, to try it; no source of figures.")] = False,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, show_default=False, help="How many. (default: what the experiment says)")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", show_default=False, help="The folder for the results. (default: runs/reproduce-NAME)"
+        ),
+    ] = None,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Reproduce a figure or table of the papers, ours beside what they print."""
+    return reproduce_command.listing(json) if list_ else reproduce_command.reproduce(name, quick, seeds, output, json)
+
+
+@app.command()
+def datasets(json: Json = False, trace: Traceback = False) -> int:
+    """List the data sets that have a name."""
+    return listings.datasets(json)
+
+
+@app.command()
+def algorithms(json: Json = False, trace: Traceback = False) -> int:
+    """List the algorithms, and all else that a run file can name."""
+    return listings.algorithms(json)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model.npz, or the folder of a run.")],
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="A file (csv, npz, LIBSVM, idx), or the name of a data set.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A csv file for the predictions. (default: standard output)",
+            show_default=False,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The column with the true values, to compare with.", show_default=False)
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="A column that is no feature; may be repeated.", show_default=False),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output file.")] = False,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Predict with a model that a run has left."""
+    return predict_command.predict(model, data, output, target, drop or [], force, json)
+
+
+def main() -> None:
+    """The entry point."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""`fedsolve reproduce`: the figures and tables of the papers."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from fedsolve import reproduce as experiments
+from fedsolve.cli.console import Interrupted, emit, escape, steps_bar
+from fedsolve.errors import ConfigError
+from fedsolve.report.tables import plain_table
+from fedsolve.reproduce import files
+from fedsolve.reproduce.result import Result
+
+
+def listing(as_json: bool) -> int:
+    """Every experiment with a name."""
+    found = list(experiments.names().values())
+    rows = [
+        {"name": one.name, "paper": one.paper, "place": one.place, "title": one.title, "takes": one.takes}
+        for one in found
+    ]
+
+    def show(console: Console) -> None:
+        table = plain_table()
+        for heading in ("name", "paper", "place", "takes about", "title"):
+            table.add_column(heading, no_wrap=heading == "name")
+        for row in rows:
+            table.add_row(*(escape(row[key]) for key in ("name", "paper", "place", "takes", "title")))
+        console.print(table)
+
+    emit({"status": "ok", "experiments": rows}, as_json, show)
+    return 0
+
+
+def reproduce(name: str | None, quick: bool, seeds: int | None, output: Path | None, as_json: bool) -> int:
+    """One experiment; exit status 1 if a verdict that was stated is no."""
+    if name is None:
+        raise ConfigError("which experiment? fedsolve reproduce --list shows them")
+    what = experiments.find(name)
+    folder = files.open_folder(output or Path("runs") / f"reproduce-{name}{'-quick' if quick else ''}")
+    command = _command(name, quick, seeds, output)
+    try:
+        with steps_bar(name) as on_step:
+            outcome = experiments.perform(what, quick=quick, seeds=seeds, on_step=on_step)
+    except BaseException as error:
+        if not any(folder.iterdir()):
+            folder.rmdir()
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted(f"stopped; {name} begins anew next time") from None
+        raise
+    described = files.write(outcome, folder, command)
+
+    def show(console: Console) -> None:
+        console.print(f"[bold]{escape(what.title)}[/bold]  [dim]{escape(what.source)}[/dim]")
+        _print_table(console, outcome.result)
+        for claim, verdict in outcome.result.claims:
+            console.print(f"{escape(claim)}: [bold]{escape(str(verdict))}[/bold]")
+        for note in outcome.result.notes:
+            console.print(f"• {escape(note)}")
+        if quick:
+            console.print(f"[bold yellow]{escape(files.QUICK)}[/bold yellow]")
+        console.print(f"{len(outcome.seeds)} seed(s), {outcome.seconds:.1f} seconds.")
+        console.print(f"The report is [bold]{escape(str(folder / files.REPORT))}[/bold]", soft_wrap=True)
+
+    emit({**described, "folder": folder, "report": folder / files.REPORT}, as_json, show)
+    return 0 if outcome.result.status == "ok" else 1
+
+
+def _command(name: str, quick: bool, seeds: int | None, output: Path | None) -> str:
+    given: list[Any] = ["fedsolve", "reproduce", name]
+    given += ["--quick"] * quick
+    given += [] if seeds is None else ["--seeds", seeds]
+    given += [] if output is None else ["--output", output]
+    return shlex.join(map(str, given))
+
+
+def _print_table(console: Console, result: Result) -> None:
+    """With the spread over the seeds if the console is wide enough; a file or a pipe is as wide as the table."""
+    table = _table(result, spread=True)
+    needed = Measurement.get(console, console.options.update(width=10_000), table).maximum
+    width = console.width
+    if needed > width and console.is_terminal:
+        table = _table(result, spread=False)
+    elif needed > width:
+        console.width = needed
+    console.print(table)
+    console.width = width
+
+
+def _table(result: Result, spread: bool) -> Table:
+    table = plain_table()
+    for heading, numeric in result.headings():
+        table.add_column(heading, justify="right" if numeric else "left", no_wrap=True)
+    for line in result.lines(spread):
+        table.add_row(*map(Text, line))
+    return table

@@ -1,0 +1,258 @@
+"""`fedsolve run` and `fedsolve compare`."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
+from fedsolve.errors import ConfigError, FedsolveError
+from fedsolve.loop.history import Row, Run
+from fedsolve.loop.run import run as run_algorithm
+from fedsolve.report import RunFolder, summarise, tables
+from fedsolve.report import run_page as pages
+from fedsolve.report.figures import convergence
+from fedsolve.runfiles import problem as problems
+from fedsolve.runfiles import run_file as config
+from fedsolve.runfiles.problem import Problem
+
+SAVES = 10  # in a run, where the file does not say how often: at most a tenth of the work is lost
+
+
+def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: bool) -> int:
+    """One algorithm."""
+    text = config.read_text(file)
+    what = config.parse(text, str(file))
+    if what.algorithm is None:
+        raise ConfigError(f"{file} lists several [[algorithms]]: use `fedsolve compare {file}`")
+    problem = problems.prepare(what, file)
+    path = _folder(what, file, output, resume)
+    saved = _checkpoint(what.run, path)
+    going_on = _goes_on(what, saved, resume)
+    folder = RunFolder.open(path, force=force, resume=going_on)
+    copied = config.from_anywhere(text, file.parent)
+    if not going_on:  # else the copy there is right until the run file has proved to be of the same run
+        folder.write_config(copied)
+    ((label, algorithm),) = problem.algorithms.items()
+    with progress_bar() as begin:
+        try:
+            result = _execute(what, problem, algorithm, folder, begin(label, what.run.rounds), saved, going_on)
+        except KeyboardInterrupt:
+            raise Interrupted(_how_to_resume(file, path, saved)) from None
+        except FedsolveError:
+            folder.discard()
+            raise
+    folder.write_config(copied)
+    summary = _finish(problem, result, label, folder)
+    command = _command("run", file, output)
+    about = _about(what, problem, folder, {label: result}, f"{label} on {problem.data.name}", command, text)
+    folder.write_report(pages.run_page(about, result, summary))
+
+    def show(console: Console) -> None:
+        console.print(tables.fitting(console, [summary]))
+        ended = f"[bold red]{result.status}[/bold red]: " if result.status in tables.BAD else ""
+        console.print(f"\n{escape(f'{label} on {_described(problem)}')}: {ended}{escape(result.message)}.")
+        if not ended:
+            console.print(_scores(summary))
+        _notice(console, result)
+        _where(console, folder)
+
+    emit({**summary, "folder": folder.path, "report": folder.report}, as_json, show)
+    return _exit_code([summary])
+
+
+def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
+    """Several algorithms on the same problem."""
+    text = config.read_text(file)
+    what = config.parse(text, str(file))
+    if what.algorithms is None:
+        raise ConfigError(f"{file} has one [algorithm] and no list of [[algorithms]]: use `fedsolve run {file}`")
+    problem = problems.prepare(what, file)
+    folder = RunFolder.open(_folder(what, file, output, False), force=force)
+    folder.write_config(config.from_anywhere(text, file.parent))
+    rows: list[dict[str, Any]] = []
+    results: dict[str, Run] = {}
+    failures: list[FedsolveError] = []
+    with progress_bar() as begin:
+        for label, algorithm in problem.algorithms.items():
+            part = folder.part(label)
+            try:
+                result = _execute(what, problem, algorithm, part, begin(label, what.run.rounds), None, False)
+            except KeyboardInterrupt:
+                raise Interrupted(f"stopped during {label}; those before it are in {folder.path}") from None
+            except FedsolveError as error:  # the others may still do
+                failures.append(error)
+                part.discard()
+                rows.append(failed_row(label, error))
+                continue
+            rows.append(_finish(problem, result, label, part))
+            results[label] = result
+    if not results:
+        folder.discard()
+        raise failures[0]
+    summary = {
+        "status": "error" if _exit_code(rows) else "ok",
+        "rows": rows,
+        "folder": folder.path,
+        "report": folder.report,
+    }
+    folder.write_summary(summary)
+    command = _command("compare", file, output)
+    about = _about(what, problem, folder, results, _described(problem), command, text)
+    folder.write_report(pages.comparison_page(about, rows, results, tables.RESULTS))
+
+    def show(console: Console) -> None:
+        console.print(f"[bold]{escape(_described(problem))}[/bold]")
+        console.print(tables.fitting(console, rows))
+        console.print()
+        for row in rows:
+            if row["status"] in tables.BAD:
+                console.print(escape(f"{row['algorithm']}: {row['message']}."))
+        _notice(console, next(iter(results.values())))
+        _where(console, folder)
+
+    emit(summary, as_json, show)
+    return _exit_code(rows)
+
+
+def failed_row(label: str, error: Exception, status: str = "error") -> dict[str, Any]:
+    """The row of an algorithm that could not run."""
+    nothing = dict.fromkeys(("rounds", "value", "gradient_norm", "bytes_up", "bytes_down", "seconds"))
+    return {"algorithm": label, "status": status, "message": str(error), **nothing}
+
+
+# ── one run ──
+
+
+def _execute(
+    what: config.Config,
+    problem: Problem,
+    algorithm: Any,
+    folder: RunFolder,
+    show: OnRound,
+    saved: Path | None,
+    resume: bool,
+) -> Run:
+    def on_round(row: Row) -> None:
+        folder.append(row)
+        show(row)
+
+    budget = what.run
+    every = budget.checkpoint_every or max(1, budget.rounds // SAVES)
+    result = run_algorithm(
+        algorithm,
+        problems.transport(budget, problem.clients),
+        stopping=problems.stopping(budget),
+        participation=problems.participation(what.participation),
+        seed=budget.seed,
+        preprocess=problem.preprocess,
+        measure=budget.measure,
+        checkpoint=saved,
+        checkpoint_every=every,
+        resume=resume,
+        on_round=on_round,
+    )
+    return replace(result, model=problem.named(result.model))
+
+
+def _finish(problem: Problem, result: Run, label: str, folder: RunFolder) -> dict[str, Any]:
+    known = {
+        "data": problem.data.name,
+        "feature_names": problem.data.feature_names,
+        "score": problems.score_name(result.model),
+        "scores": problem.scores(result.model),
+    }
+    summary = {**summarise(result, label, problem.clients), **known}
+    folder.write_run(result, summary)
+    return summary
+
+
+def _about(
+    what: config.Config,
+    problem: Problem,
+    folder: RunFolder,
+    results: dict[str, Run],
+    title: str,
+    command: str,
+    text: str,
+) -> pages.About:
+    """What the report says of the problem; draws the figure, which has a file of its own too."""
+    figure = None
+    if what.output.figures:
+        histories = {label: result.history for label, result in results.items()}
+        figure = convergence(histories, title=title, best_name="lowest")
+        folder.write_figure(figure)
+    samples = sum(client.n_samples for client in problem.clients)
+    described = f"{_described(problem)}, {samples:,} samples"
+    return pages.About(title, described, command, figure, text, problem.data.feature_names)
+
+
+def _command(verb: str, file: Path, output: Path | None) -> str:
+    return shlex.join(["fedsolve", verb, str(file), *(() if output is None else ("--output", str(output)))])
+
+
+def _where(console: Console, folder: RunFolder) -> None:
+    where = f"The report is [bold]{escape(str(folder.report))}[/bold]; everything else is beside it"
+    console.print(where, soft_wrap=True)
+
+
+def _described(problem: Problem) -> str:
+    return f"{problem.data.name}, {len(problem.clients)} clients"
+
+
+def _scores(summary: dict[str, Any]) -> str:
+    said = [f"{value:.4g} on the {where}ing data" for where, value in summary["scores"].items() if value is not None]
+    kind = summary["score"]
+    return f"{kind[:1].upper()}{kind[1:]}: {', '.join(said)}." if said else ""
+
+
+def _notice(console: Console, result: Run) -> None:
+    """One line, if much of a raw column is missing or was not declared."""
+    transform = getattr(result.model, "transform", None)
+    if transform is not None and (said := transform.notice()):
+        console.print(f"[yellow]{escape(said)}[/yellow]", soft_wrap=True)
+
+
+def _exit_code(rows: list[dict[str, Any]]) -> int:
+    return 1 if any(row["status"] in tables.BAD for row in rows) else 0
+
+
+# ── where ──
+
+
+def _folder(what: config.Config, file: Path, output: Path | None, resume: bool) -> Path:
+    if output is not None:
+        return output
+    if what.output.folder is not None:
+        return Path(what.output.folder).expanduser()
+    if resume:
+        raise ConfigError("--resume needs the folder of the run to go on with: --output FOLDER")
+    return Path("runs") / f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _checkpoint(what: config.Budget, folder: Path) -> Path | None:
+    if isinstance(what.checkpoint, str):
+        return Path(what.checkpoint).expanduser()
+    return RunFolder(folder).checkpoint if what.checkpoint else None
+
+
+def _goes_on(what: config.Config, saved: Path | None, asked: bool) -> bool:
+    """Whether to go on from a checkpoint: `--resume` insists on one, `resume = true` begins without."""
+    there = saved is not None and saved.is_file()
+    if asked and saved is None:
+        raise ConfigError("--resume needs a checkpoint, and run.checkpoint = false switches it off")
+    if asked and not there:
+        raise ConfigError(f"there is no checkpoint {saved} to go on from; leave --resume out to begin")
+    return there and (asked or what.run.resume)
+
+
+def _how_to_resume(file: Path, folder: Path, saved: Path | None) -> str:
+    if saved is None or not saved.is_file():
+        return "stopped; no checkpoint has been written, so the run begins anew next time"
+    command = shlex.join(["fedsolve", "run", str(file), "--output", str(folder), "--resume"])
+    return f"stopped; the checkpoint is {saved}. Go on with: {command}"

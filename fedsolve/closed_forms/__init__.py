@@ -1,0 +1,1 @@
+"""Solutions and limits known in closed form. They need all the data in one place: for simulation only."""

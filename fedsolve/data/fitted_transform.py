@@ -1,0 +1,220 @@
+"""What a federation has agreed to make of its raw columns; part of the model, so that raw columns go in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import array_api_compat as api
+import numpy as np
+import scipy.sparse as sp
+
+from fedsolve.data.schema import Categorical, Numeric, Schema
+from fedsolve.errors import DataError
+from fedsolve.numerics.linalg import like, to_numpy
+from fedsolve.tables.names import match_columns
+from fedsolve.typing import Array
+
+FORMAT = 1
+WORTH_SAYING, MOST_SAID = 0.05, 6
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """The columns as declared, and for each of them three numbers that were learned.
+
+    fill     what stands for a missing value, before scaling; in a categorical column the place of a category.
+             NaN: nothing does
+    centre, scale   a number x becomes (x − centre) / scale; 0 and 1 in a categorical column
+    missing, unseen   the share of the weight of all clients whose cell is missing, or is of no declared category;
+             None where nobody has counted (the clients' own copy, and models saved by earlier versions)
+    """
+
+    columns: tuple[Numeric | Categorical, ...]
+    fill: Array
+    centre: Array
+    scale: Array
+    missing: Array | None = None
+    unseen: Array | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("fill", "centre", "scale", "missing", "unseen"):
+            given = getattr(self, what)
+            if given is None and what in ("missing", "unseen"):
+                continue
+            numbers = np.asarray(to_numpy(given))  # a client's own copy is of its library
+            if numbers.shape != (len(self.columns),) or numbers.dtype != np.float64:
+                raise DataError(
+                    f"a transform of {len(self.columns)} columns has as many float64 numbers {what!r}, got "
+                    f"{numbers.dtype} of shape {numbers.shape}"
+                )
+        fill, centre, scale = (to_numpy(one) for one in (self.fill, self.centre, self.scale))
+        sound = np.isfinite(centre) & np.isfinite(scale) & (scale > 0) & ~np.isinf(fill)
+        for j in [*np.flatnonzero(~sound)[:1], *self._misplaced()]:
+            raise DataError(
+                f"column {self.columns[j].name!r}: it cannot be filled with {self.fill[j]:g} and scaled by "
+                f"{self.scale[j]:g} about {self.centre[j]:g}; the centre is finite, the scale positive, and a category "
+                "is filled with the place of one of its own"
+            )
+
+    def _misplaced(self) -> Iterator[int]:
+        """Categorical columns that would be filled with what is none of their categories."""
+        for j, column in enumerate(self.columns):
+            if isinstance(column, Categorical):
+                place = float(self.fill[j])
+                if not math.isnan(place) and place not in range(len(column.categories)):
+                    yield j
+
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the columns that `apply` makes: `age`, `age=missing`, `sex=f`, `sex=other`."""
+        return tuple(name for column in self.columns for name in column.feature_names())
+
+    def apply(self, X: Array) -> Array:
+        """Raw columns to float64; a CSR matrix stays one, an Array API array stays with its library.
+
+        The columns of a data frame are matched by name, in any order; those of anything else are taken by place.
+        """
+        names = [column.name for column in self.columns]
+        X = match_columns(
+            X, names, "the data frame", "give it exactly the columns that were preprocessed, in any order"
+        )
+        if sp.issparse(X):
+            return self._apply_sparse(X)
+        if not isinstance(X, np.ndarray):
+            if api.is_array_api_obj(X):
+                return like(self._of_numpy().apply(to_numpy(X)), X)
+            X = np.asarray(X, dtype=object)  # a list of rows: no column changes its type for another
+        self._check_shape(X.shape)
+        if X.dtype.kind in "fiub" and all(isinstance(one, Numeric) and not one.indicator for one in self.columns):
+            return self._apply_numbers(X)
+        parts = [
+            self._encoded(j, column, X[:, j]) if isinstance(column, Categorical) else self._scaled(j, column, X[:, j])
+            for j, column in enumerate(self.columns)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def _of_numpy(self) -> Transform:
+        """The same with NumPy's arrays: a client's own copy has those of its library."""
+        return replace(self, fill=to_numpy(self.fill), centre=to_numpy(self.centre), scale=to_numpy(self.scale))
+
+    def gaps(self) -> list[tuple[str, float, float]]:
+        """Name, share missing and share unseen of each column that has any of either."""
+        if self.missing is None or self.unseen is None:
+            return []
+        shares = zip(self.columns, self.missing.tolist(), self.unseen.tolist(), strict=True)
+        return [(column.name, missing, unseen) for column, missing, unseen in shares if missing > 0 or unseen > 0]
+
+    def notice(self, above: float = WORTH_SAYING) -> str:
+        """What deserves a look, in one sentence; empty if no share is above this one."""
+        said = []
+        for name, missing, unseen in self.gaps():
+            if unseen > above:
+                said.append(f"{unseen:.0%} of {name} in no declared category")
+            if missing > above:
+                said.append(f"{missing:.0%} of {name} missing")
+        more = f" and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
+        return f"Look at the data: {', '.join(said[:MOST_SAID])}{more}." if said else ""
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON has it. Python writes a float with as many digits as it takes to read the same one."""
+        fill = [None if np.isnan(one) else one for one in self.fill.tolist()]
+        columns = Schema(self.columns).to_plain()
+        return {
+            "format": FORMAT,
+            "columns": columns,
+            "fill": fill,
+            "centre": self.centre.tolist(),
+            "scale": self.scale.tolist(),
+            "missing": None if self.missing is None else self.missing.tolist(),
+            "unseen": None if self.unseen is None else self.unseen.tolist(),
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Transform:
+        """What `to_plain` gave."""
+        try:
+            if plain["format"] != FORMAT:
+                raise DataError(f"a transform of format {plain['format']!r}; this version reads {FORMAT}")
+            columns = Schema.from_plain(plain["columns"]).columns
+            fill = np.array([np.nan if one is None else one for one in plain["fill"]], dtype=np.float64)
+            centre, scale = (np.array(plain[what], dtype=np.float64) for what in ("centre", "scale"))
+            counted = [plain.get(what) for what in ("missing", "unseen")]  # not in files of earlier versions
+            missing, unseen = (None if one is None else np.array(one, dtype=np.float64) for one in counted)
+        except (KeyError, TypeError) as error:
+            raise DataError(f"this is not a transform that was saved: {error!r}") from None
+        if not fill.shape == centre.shape == scale.shape == (len(columns),):
+            raise DataError(f"a transform of {len(columns)} columns lacks numbers for some of them")
+        if any(one is not None and one.shape != (len(columns),) for one in (missing, unseen)):
+            raise DataError(f"a transform of {len(columns)} columns lacks shares for some of them")
+        return cls(columns, fill, centre, scale, missing, unseen)
+
+    # ── one kind of input each ──
+
+    def _apply_numbers(self, X: Array) -> Array:
+        Z = X - self.centre
+        Z /= self.scale
+        wrong = ~np.isfinite(Z)
+        if wrong.any():
+            rows, places = np.nonzero(wrong)
+            for j in np.unique(places):
+                here = rows[places == j]
+                column = self.columns[j]
+                assert isinstance(column, Numeric)
+                Z[here, j] = self._scaled(j, column, X[here, j])[:, 0]
+        return Z
+
+    def _apply_sparse(self, X: Array) -> Array:
+        self._check_shape(X.shape)
+        check_sparse(self.columns)
+        X = sp.csr_array(X, dtype=np.float64)
+        if not np.isfinite(X.data).all():
+            raise DataError("X is sparse and has NaN or infinite entries, which cannot be imputed: use X.toarray()")
+        return sp.csr_array((X.data / self.scale[X.indices], X.indices, X.indptr), shape=X.shape)
+
+    def _scaled(self, j: int, column: Numeric, cells: Array) -> Array:
+        values = column.values(cells)
+        missing = np.isnan(values)
+        if missing.any():
+            if np.isnan(self.fill[j]):
+                raise DataError(
+                    f"column {column.name!r}: {int(missing.sum())} missing values and nothing to impute; "
+                    "say impute='mean' or a number"
+                )
+            values[missing] = self.fill[j]
+        scaled = (values - self.centre[j]) / self.scale[j]
+        return np.column_stack([scaled, missing]) if column.indicator else scaled[:, None]
+
+    def _encoded(self, j: int, column: Categorical, cells: Array) -> Array:
+        codes, k = column.codes(cells), len(column.categories)
+        missing = codes == -1
+        # An indicator says it all: a missing value is then of no level, unless one is imputed.
+        absent = k + 1 if column.indicator else k
+        codes[missing] = absent if np.isnan(self.fill[j]) else int(self.fill[j])
+        if column.unseen == "error" and (codes == k).any():
+            # The row and not the cell: the message goes to the server, and the cell is someone's.
+            raise DataError(
+                f"column {column.name!r}, row {int(np.argmax(codes == k))}: missing, or none of the declared "
+                f"categories {list(column.categories)}; declare it, or say unseen='other' or 'zeros'"
+            )
+        levels = k + (column.unseen == "other")
+        one_hot = (codes[:, None] == np.arange(int(column.drop_first), levels)).astype(np.float64)
+        return np.column_stack([one_hot, missing]) if column.indicator else one_hot
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != 2 or shape[1] != len(self.columns):
+            names = ", ".join(column.name for column in self.columns[:8]) + (" …" if len(self.columns) > 8 else "")
+            raise DataError(f"X has shape {tuple(shape)}, expected {len(self.columns)} raw columns: {names}")
+
+
+def check_sparse(columns: tuple[Numeric | Categorical, ...]) -> None:
+    """Refuse what would make numbers of the zeros that a sparse matrix does not store."""
+    for column in columns:
+        if isinstance(column, Categorical) or column.indicator:
+            raise DataError(f"column {column.name!r}: X is sparse, which only numeric columns can be: use X.toarray()")
+        if column.scaling == "standardise" or (column.scaling == "range" and column.low != 0):
+            raise DataError(
+                f"column {column.name!r}: X is sparse, and centring would fill it; only scale it, with "
+                "Preprocess(centre=False) or Numeric(…, scaling='scale'), or use X.toarray()"
+            )

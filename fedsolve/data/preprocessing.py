@@ -1,0 +1,352 @@
+"""Standardise, impute and encode by sums of the clients' statistics.
+
+    run(Newton(Logistic(l2=1e-3)), clients, preprocess=Preprocess())            every column a number
+    run(…, preprocess=Preprocess(Schema((Numeric("age"), Categorical("sex", ("f", "m"))))))
+
+Two exchanges learn what there is to learn, and a third tells every client what was agreed:
+
+    1  Σ s and Σ s x over the observed values of each column give the mean m (s: the sample weights);
+       Σ s over the samples of each category gives the mode
+    2  Σ s (x − m) and Σ s (x − m)² give the standard deviation
+
+Σ s x² in the first exchange would spare the second, but a variance as a difference of two large sums has lost
+all its digits where the mean is 10⁸ deviations. About m, which is nearly the mean, nothing cancels; what
+rounding left between m and the mean is corrected by Σ s (x − m) (Chan, Golub and LeVeque, 1983). An exchange
+is left out where the schema leaves nothing for it to learn. To the last one clients answer with the weight of
+their missing cells and of those in no declared category, column by column; the sums go with the transform.
+
+Statistics are those of the observed values: a column's mean and deviation do not depend on what stands for
+the missing ones (scikit-learn's StandardScaler, then SimpleImputer).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from fedsolve.data.fitted_transform import Transform, check_sparse
+from fedsolve.data.schema import Categorical, Column, Numeric, Schema
+from fedsolve.errors import ConfigError, DataError, ProtocolMismatch, WrongType
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
+from fedsolve.numerics.linalg import to_numpy
+from fedsolve.typing import Array
+from fedsolve.wire.arguments import require_shape
+from fedsolve.wire.messages import Purpose
+
+__all__ = ["Categorical", "Column", "Numeric", "Preprocess", "Schema", "Transform"]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Weight and weighted sum of each column's observed values (0 for a categorical column), and the weight
+    of each category of the columns that are imputed by their mode, one column after the other."""
+
+    weight: Array
+    total: Array
+    levels: Array
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Σ s (x − m) and Σ s (x − m)² of each column's observed values."""
+
+    residual: Array
+    square: Array
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """The weight of each column's missing cells, and of those in no declared category."""
+
+    missing: Array
+    unseen: Array
+
+
+@dataclass(frozen=True)
+class Preprocess:
+    """The preprocessing protocol. Without a schema all columns are numbers, and the options hold for all.
+
+    standardise  divide by the standard deviation, after subtracting the mean unless `centre=False` (sparse X)
+    impute       "mean", a number, or None: a missing value is an error
+    indicator    add a column for each that is 1 where the value is missing
+    """
+
+    schema: Schema | None = None
+    standardise: bool = True
+    centre: bool = True
+    impute: Literal["mean"] | float | None = "mean"
+    indicator: bool = False
+
+    purpose: ClassVar[Purpose] = "setup"
+
+    # What a checkpoint must know to read a Transform.
+    transform_types: ClassVar[tuple[type[Any], ...]] = (Transform, Numeric, Categorical)
+
+    def __post_init__(self) -> None:
+        if self.schema is None:
+            self._numeric("x0")  # refuses now what it would refuse at each client
+        elif not isinstance(self.schema, Schema):
+            raise ConfigError(
+                f"schema is a Schema, got {type(self.schema).__name__}; Schema.from_plain reads plain lists"
+            )
+        elif (self.standardise, self.centre, self.impute, self.indicator) != (True, True, "mean", False):
+            raise ConfigError(
+                "with a schema each column says for itself how it is scaled and imputed: leave standardise, "
+                "centre, impute and indicator out"
+            )
+
+    # ── clients ──
+
+    @client_step
+    def totals(self, client: Client) -> Totals:
+        columns = self._columns(client)
+        X, s = _raw(client, columns), _weights(client)
+        if sp.issparse(X):
+            # A zero that is not stored is observed all the same.
+            weight = np.full(len(columns), s.sum())
+            return Totals(weight, _sparse_sums(X, X.data, s), np.zeros(0))
+        values = _numbers(columns, X)
+        observed = ~np.isnan(values)
+        return Totals(s @ observed, s @ np.where(observed, values, 0.0), _level_weights(columns, X, s))
+
+    @client_step
+    def spread(self, client: Client, mean: Array) -> Spread:
+        columns = self._columns(client)
+        require_shape("mean", mean, len(columns))
+        X, s, m = _raw(client, columns), _weights(client), to_numpy(mean)
+        if sp.issparse(X):
+            r = X.data - m[X.indices]
+            zeros = s.sum() - _sparse_sums(X, np.ones_like(r), s)
+            return Spread(_sparse_sums(X, r, s) - zeros * m, _sparse_sums(X, r * r, s) + zeros * m * m)
+        R = _numbers(columns, X) - m
+        R[np.isnan(R)] = 0.0
+        with np.errstate(over="ignore"):  # what is too large to square the server refuses by name
+            return Spread(s @ R, s @ (R * R))
+
+    @client_step
+    def adopt(self, client: Client, transform: Transform) -> Gaps:
+        columns = self._columns(client)
+        _check_agreed(columns, transform)
+        client.memory["transform"] = transform
+        _ = client.design  # what cannot be transformed is refused here, not in the first round
+        return _gaps(columns, _raw(client, columns), _weights(client))
+
+    @client_step
+    def width(self, client: Client) -> int:
+        """This client's number of columns."""
+        return int(client.X.shape[1])
+
+    # ── server ──
+
+    def fit(self, fed: Federation) -> Transform:
+        """Learn what the schema leaves open, and have every client adopt it. Every client must take part: one that
+        missed what was agreed would later answer with columns of another meaning."""
+        with fed.setting_up():
+            return self._fit(fed)
+
+    def _fit(self, fed: Federation) -> Transform:
+        declared = () if self.schema is None else self.schema.columns
+        if self.schema is not None and not any(_learns(column) for column in declared):
+            return self._agree(fed, _transform(declared, np.zeros(len(declared)), np.ones(len(declared)), ()))
+        totals = self._totals(fed)
+        names = fed.feature_names or tuple(f"x{j}" for j in range(len(totals.weight)))
+        columns = declared or tuple(self._numeric(name) for name in names)
+        numeric = [isinstance(column, Numeric) and column.needs_mean for column in columns]
+        _check_observed(columns, totals.weight, numeric)
+        mean = np.divide(totals.total, totals.weight, out=np.zeros(len(columns)), where=numeric)
+        _check_finite(columns, mean)
+        deviation = np.ones(len(columns))
+        measured = [isinstance(column, Numeric) and column.needs_deviation for column in columns]
+        if any(measured):
+            spread = fed.sum(self.spread, mean=mean)
+            samples = sum(info.samples for info in fed.info.values())
+            mean, deviation = _moments(columns, mean, totals.weight, spread, measured, samples)
+        return self._agree(fed, _transform(columns, mean, deviation, _modes(columns, totals.levels)))
+
+    def _totals(self, fed: Federation) -> Totals:
+        try:
+            totals: Totals = fed.sum(self.totals)
+        except WrongType:
+            # Replies of different lengths: ask who has how many columns, only now that it matters.
+            # Gathered: the question is whose number differs, and joining tells it of columns that are no longer raw.
+            widths = fed.gather(self.width)
+            first = next(iter(widths))
+            for name, width in widths.items():
+                if width != widths[first]:
+                    raise DataError(
+                        f"client {name!r} has {width} columns where {first!r} has {widths[first]}; "
+                        "all must have the same columns"
+                    ) from None
+            raise
+        return totals
+
+    def _agree(self, fed: Federation, transform: Transform) -> Transform:
+        gaps: Gaps = fed.sum(self.adopt, transform=transform)
+        total = sum(fed.weights.values())
+        return replace(transform, missing=gaps.missing / total, unseen=gaps.unseen / total)
+
+    # ── columns ──
+
+    def _numeric(self, name: str) -> Numeric:
+        scaling: Literal["standardise", "scale"] = "standardise" if self.centre else "scale"
+        return Numeric(name, self.impute, self.indicator, scaling if self.standardise else None)
+
+    def _columns(self, client: Client) -> tuple[Numeric | Categorical, ...]:
+        """The columns of this client's data, which must be those declared."""
+        given = client.X.shape[1]
+        if self.schema is None:
+            names = client.column_names or tuple(f"x{j}" for j in range(given))
+            columns: tuple[Numeric | Categorical, ...] = tuple(self._numeric(name) for name in names)
+        else:
+            columns = self.schema.columns
+            declared = tuple(column.name for column in columns)
+            if client.feature_names is None and len(columns) != given:
+                listed = ", ".join(declared[:8]) + (" …" if len(declared) > 8 else "")
+                raise DataError(
+                    f"X has {given} columns where the schema has {len(columns)}: {listed}; without names they are "
+                    "taken by place"
+                )
+        if sp.issparse(client.X):
+            check_sparse(columns)
+        return columns
+
+
+# ── what a client computes ──
+
+
+def _check_agreed(columns: Sequence[Column], transform: Transform) -> None:
+    """Reject a transform of other columns than this client declares: of a million categories, say, which would be as
+    many columns. Names may differ, where some clients know none."""
+    ours, theirs = (Counter(replace(one, name="x") for one in each) for each in (columns, transform.columns))
+    if ours != theirs:
+        raise ProtocolMismatch(
+            f"the server sent a transform of {len(transform.columns)} columns that are not the {len(columns)} declared "
+            "here; start both sides with the same preprocessing"
+        )
+
+
+def _raw(client: Client, columns: Sequence[Column]) -> Array:
+    """The inputs with their columns in this order, matched by name where they have names."""
+    X = client.ordered([column.name for column in columns])
+    return X if sp.issparse(X) else to_numpy(X)
+
+
+def _weights(client: Client) -> Array:
+    s = client.sample_weight
+    return np.ones(client.n_samples) if s is None else to_numpy(s)
+
+
+def _numbers(columns: Sequence[Column], X: Array) -> Array:
+    """All columns as numbers, NaN where missing; a categorical column is missing altogether."""
+    if X.dtype.kind == "f" and all(isinstance(column, Numeric) for column in columns):
+        return X
+    out = np.full(X.shape, np.nan)
+    for j, column in enumerate(columns):
+        if isinstance(column, Numeric):
+            out[:, j] = column.values(X[:, j])
+    return out
+
+
+def _sparse_sums(X: Array, entries: Array, s: Array) -> Array:
+    """Σ_i s_i v_ij over the stored entries v."""
+    weights = entries * np.repeat(s, np.diff(X.indptr))
+    return np.bincount(X.indices, weights=weights, minlength=X.shape[1])
+
+
+def _level_weights(columns: Sequence[Column], X: Array, s: Array) -> Array:
+    parts: list[Array] = [np.zeros(0)]
+    for j, column in enumerate(columns):
+        if isinstance(column, Categorical) and column.needs_mode:
+            codes, k = column.codes(X[:, j]), len(column.categories)
+            declared = (codes >= 0) & (codes < k)
+            parts.append(np.bincount(codes[declared], weights=s[declared], minlength=k))
+    return np.concatenate(parts)
+
+
+def _gaps(columns: Sequence[Column], X: Array, s: Array) -> Gaps:
+    missing, unseen = np.zeros(len(columns)), np.zeros(len(columns))
+    if sp.issparse(X):  # numbers only, and none of them missing
+        return Gaps(missing, unseen)
+    for j, column in enumerate(columns):
+        if isinstance(column, Categorical):
+            codes = column.codes(X[:, j])
+            missing[j], unseen[j] = s @ (codes == -1), s @ (codes == len(column.categories))
+        elif X.dtype.kind not in "iub":
+            missing[j] = s @ np.isnan(column.values(X[:, j]))
+    return Gaps(missing, unseen)
+
+
+# ── what the server makes of the sums ──
+
+
+def _learns(column: Column) -> bool:
+    return column.needs_mean if isinstance(column, Numeric) else column.needs_mode
+
+
+def _moments(
+    columns: Sequence[Column], m: Array, weight: Array, spread: Spread, measured: Sequence[bool], samples: int
+) -> tuple[Array, Array]:
+    """Mean and standard deviation, 1 for a column that is constant."""
+    where = np.asarray(measured)
+    total = np.where(where, weight, 1.0)
+    shift = np.where(where, spread.residual / total, 0.0)
+    _check_finite(columns, spread.square)
+    mean, variance = m + shift, np.where(where, spread.square / total - shift**2, 1.0)
+    # A constant is constant up to the rounding of so long a sum: the bound of scikit-learn's StandardScaler.
+    epsilon = np.finfo(np.float64).eps
+    constant = variance <= samples * epsilon * variance + (samples * epsilon * mean) ** 2
+    return mean, np.where(constant, 1.0, np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _modes(columns: Sequence[Column], levels: Array) -> tuple[int, ...]:
+    """The most frequent category of each column that is imputed by it; of equals the first declared."""
+    found, start = [], 0
+    for column in columns:
+        if isinstance(column, Categorical) and column.needs_mode:
+            counts = levels[start : start + len(column.categories)]
+            start += len(column.categories)
+            if not counts.any():
+                raise DataError(f"column {column.name!r}: no client has any of its categories, so there is no mode")
+            found.append(int(np.argmax(counts)))
+    return tuple(found)
+
+
+def _transform(columns: Sequence[Column], mean: Array, deviation: Array, modes: tuple[int, ...]) -> Transform:
+    fill, centre, scale = np.full(len(columns), np.nan), np.zeros(len(columns)), np.ones(len(columns))
+    mode = iter(modes)
+    for j, column in enumerate(columns):
+        if isinstance(column, Categorical):
+            place = next(mode) if column.needs_mode else column.imputed
+            fill[j] = np.nan if place is None else place
+            continue
+        if column.impute is not None:
+            fill[j] = mean[j] if isinstance(column.impute, str) else column.impute
+        if column.scaling == "range":
+            assert column.low is not None
+            assert column.high is not None
+            centre[j], scale[j] = column.low, column.high - column.low
+        elif column.scaling is not None:
+            centre[j] = mean[j] if column.scaling == "standardise" else 0.0
+            scale[j] = deviation[j]
+    return Transform(tuple(columns), fill, centre, scale)
+
+
+def _check_observed(columns: Sequence[Column], weight: Array, needed: Sequence[bool]) -> None:
+    empty = [column.name for column, s, need in zip(columns, weight, needed, strict=True) if need and not s > 0]
+    if empty:
+        raise DataError(
+            f"no client has an observed value in column {', '.join(map(repr, empty))}: drop it, or declare a "
+            "number to impute and no standardising"
+        )
+
+
+def _check_finite(columns: Sequence[Column], sums: Array) -> None:
+    for column, value in zip(columns, sums, strict=True):
+        if not np.isfinite(value):
+            raise DataError(f"column {column.name!r} has values too large to square: give it another unit")

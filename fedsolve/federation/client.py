@@ -1,0 +1,453 @@
+"""A client: its data, what it remembers, what it can compute again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar, cast
+
+import array_api_compat as api
+import numpy as np
+import scipy.sparse as sp
+
+from fedsolve.errors import DataError
+from fedsolve.federation.client_checks import check_client_name, check_weight
+from fedsolve.federation.links import UNLIMITED, Link
+from fedsolve.federation.memory import Memory
+from fedsolve.federation.protocol import client_step
+from fedsolve.numerics.design import Design, as_design
+from fedsolve.numerics.linalg import like, namespace, to_numpy
+from fedsolve.numerics.structured_arrays import STRUCTURED, Symmetric
+from fedsolve.tables.names import (
+    Classes,
+    Labels,
+    checked_classes,
+    encode_labels,
+    named_matrix,
+    order_of,
+    split_frame,
+    take_columns,
+)
+from fedsolve.typing import Array, Value
+from fedsolve.wire.messages import Counts
+
+__all__ = ["Client", "Memory", "client_step"]
+
+T = TypeVar("T")
+
+
+class Client:
+    """One party's data. `X` is a NumPy, CSR or Array API matrix; raw columns (an object array, or NaN for what is
+    missing) are allowed until a preprocessing protocol has made numbers of them.
+
+    feature_names  the names of the columns; a data frame brings its own. Clients with the same names in another order
+                   agree on one when they join a run, and predictions match data frames by them
+    classes        what the labels 0, 1, … stand for, such as ("no", "yes"); needed for text labels. All clients of a
+                   run declare the same, also one that has no sample of some class, and the model predicts these
+    """
+
+    # Slots, because thousands of clients are visited in turn and each visit finds the cache cold.
+    __slots__ = (
+        "X", "__weakref__", "_cache", "_checked", "_columns", "_design", "_generator", "_ordered", "_transform",
+        "classes", "counts", "feature_names", "fingerprints", "is_numpy", "key", "link", "memory", "moment",
+        "n_samples", "name", "numbering", "offset", "protocols", "raw", "room", "sample_weight", "vectors", "weight",
+        "xp", "y",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        X: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        *,
+        offset: Array | None = None,
+        feature_names: Sequence[str] | None = None,
+        classes: Sequence[Any] | None = None,
+        link: Link | None = None,
+    ) -> None:
+        self.name = check_client_name(name)
+        whose = f"client {name!r}"
+        X, self.feature_names = named_matrix(X, feature_names, whose)  # a data frame brings its names
+        # What a loaded text target was numbered by: compared with that of the others, and no more.
+        self.numbering: Classes | None = y.classes if isinstance(y, Labels) else None
+        y, self.classes = _labels(whose, y, classes)
+        sample_weight, offset = (_from_series(each) for each in (sample_weight, offset))
+        self.X, self.raw = _checked_inputs(name, X)
+        self.y = _checked_targets(name, y, self.X)
+        self.sample_weight = _checked_weights(name, sample_weight, self.y)
+        self.offset = _checked_offset(name, offset, self.y)
+        if self.feature_names is not None and len(self.feature_names) != self.X.shape[1]:
+            raise DataError(f"client {name!r}: {len(self.feature_names)} feature names for {self.X.shape[1]} columns")
+        if link is not None and not isinstance(link, Link):
+            raise DataError(f"client {name!r}: link is a Link, such as Link(bytes_per_round=2000), got {link!r}")
+        self.link = link or UNLIMITED
+        self.is_numpy = isinstance(self.y, np.ndarray)
+        self.xp: Any = namespace(self.y)
+        self.n_samples: int = self.X.shape[0]
+        self.weight: float = (
+            float(self.n_samples) if self.sample_weight is None else float(to_numpy(self.sample_weight).sum())
+        )
+        self.memory = Memory({})
+        self.counts: Counts = {}
+        self.key = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+        # The call in progress: (seed, round, exchange, call). Set by `enter`.
+        self.moment: tuple[int, int, int, int] = (0, 0, 0, 0)
+        # How many bytes the reply of the step in progress may have; None: as many as it likes.
+        self.room: int | None = None
+        # How many vectors beside the gradient its link lets it send in this round; None: as many as it likes.
+        self.vectors: int | None = None
+        self.protocols: dict[str, Any] = {}
+        self.fingerprints: dict[str, str] = {}
+        self._cache: dict[Any, tuple[Any, Any]] = {}
+        self._transform: Any = None
+        self._columns: tuple[str, ...] | None = None  # in the order the federation has agreed on; None: as given
+        self._ordered: tuple[tuple[int, ...], Array] | None = None  # the inputs in another order, once asked for
+        self._design: Design | None = None if self.raw else as_design(self.X)
+        self._checked: Memory | None = None  # the memory that the design was last seen to follow
+        self._generator: np.random.Generator | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # For worker processes that are spawned: the data goes along, what can be computed again does not.
+        kept = (self.name, self.X, self.y, self.sample_weight, self.offset, self.feature_names, self.link)
+        return _rebuild, (*kept, self.classes, self.numbering)
+
+    def __repr__(self) -> str:
+        return f"Client({self.name!r}, {self.n_samples} × {self.X.shape[1]})"
+
+    # ── data ──
+
+    @property
+    def design(self) -> Design:
+        """The inputs to learn from: as given, or as the run's preprocessing has made them."""
+        memory = self.memory
+        if self._design is None or memory is not self._checked or memory.changed:
+            self._check_design()
+        return self._design  # type: ignore[return-value]
+
+    def _check_design(self) -> None:
+        """The inputs follow what the memory says of them."""
+        known = self.memory.data
+        if (
+            self._design is None
+            or known.get("transform") is not self._transform
+            or known.get("columns") is not self._columns
+        ):
+            self._renew_design()
+        self._checked = self.memory
+
+    def _renew_design(self) -> None:
+        self._transform, self._columns = self.memory.data.get("transform"), self.memory.data.get("columns")
+        transform = self._transform
+        self._cache.clear()  # what was computed from other inputs is void
+        if transform is not None:
+            columns = getattr(transform, "columns", None)
+            names = None if columns is None else [column.name for column in columns]
+            inputs = self.inputs if names is None else self.ordered(names)
+            self._design = as_design(_finite(self.name, transform.apply(inputs)))
+        elif self.raw:
+            raise DataError(
+                f"client {self.name!r} has text columns or missing values, which no loss can use: "
+                "encode and impute them first, with run(…, preprocess=…)"
+            )
+        else:
+            self._design = as_design(self.inputs)
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the columns, in the order the federation has agreed on; None: they have none."""
+        return self.memory.data.get("columns") or self.feature_names
+
+    @property
+    def inputs(self) -> Array:
+        """X with its columns in the order the federation has agreed on."""
+        agreed = self.memory.data.get("columns")
+        return self.X if agreed is None else self.ordered(agreed)
+
+    def ordered(self, names: Sequence[str]) -> Array:
+        """X with its columns in the order of these names; as it is where it has none. Raises DataError if its columns
+        are others."""
+        if self.feature_names is None:
+            return self.X
+        expected = "give it exactly the columns that the others have, or that the schema declares, in any order"
+        order = tuple(order_of(self.feature_names, names, f"client {self.name!r}", expected))
+        if self._ordered is None or self._ordered[0] != order:
+            self._ordered = (order, take_columns(self.X, order))
+        return self._ordered[1]
+
+    def localise(self, value: Value) -> Value:
+        """An argument from the wire as this client's own kind of array."""
+        return value if self.is_numpy else _map_arrays(value, lambda array: like(array, self.y))
+
+    def globalise(self, value: Value) -> Value:
+        """A reply as NumPy."""
+        return value if self.is_numpy else _map_arrays(value, to_numpy)
+
+    def subset(self, index: Array) -> Client:
+        """Some of this client's samples, as a client of their own (a minibatch)."""
+        part = Client.__new__(Client)
+        for slot in Client.__slots__:
+            if slot != "__weakref__":
+                setattr(part, slot, getattr(self, slot))
+        where = index if self.is_numpy else self.xp.asarray(index, device=api.device(self.y))
+
+        def take(array: Array | None) -> Array | None:
+            return None if array is None else self.xp.take(array, where, axis=0)
+
+        part.y, part.sample_weight, part.offset = take(self.y), take(self.sample_weight), take(self.offset)
+        part.n_samples = len(index)
+        part.weight = float(len(index))
+        if part.sample_weight is not None:  # a batch without weight has a loss of zero, not of 0/0
+            part.weight = float(self.xp.sum(part.sample_weight)) or 1.0
+        # Its design is final: it has no memory of its own from which a transform could be taken.
+        part._design, part._transform, part._columns = self.design.rows(index), None, None
+        part.memory, part.counts, part._cache = Memory({}), {}, {}
+        return part
+
+    def reweighted(self, sample_weight: Array) -> Client:
+        """The same samples under other weights (of this client's kind of array), as a client of its own.
+
+        It computes with the same inputs and counts for this client. What was computed from the inputs alone, which is
+        kept under a text, it has too; what may depend on the weights is kept under a loss, and stays behind.
+        """
+        _ = self.design
+        twin = Client.__new__(Client)
+        for slot in Client.__slots__:
+            if slot != "__weakref__":
+                setattr(twin, slot, getattr(self, slot))
+        twin.sample_weight, twin.weight = sample_weight, float(self.xp.sum(sample_weight))
+        twin._cache = {
+            key: kept for key, kept in self._cache.items() if isinstance(key, tuple) and isinstance(key[0], str)
+        }
+        return twin
+
+    # ── what can be computed again ──
+
+    def cached(self, key: Any, compute: Callable[[], T]) -> T:
+        """`compute()`, done once."""
+        found = self._cache.get(key)
+        if found is None:
+            found = self._cache[key] = (None, compute())
+        return cast(T, found[1])
+
+    def at(self, key: Any, point: Array, function: Callable[[Array], T]) -> T:
+        """`function(point)`, kept for the last point."""
+        last = self.last(key)
+        if last is not None and same_point(last[0], point):
+            return last[1]  # type: ignore[no-any-return]
+        return self.keep(key, point, function(point))
+
+    def last(self, key: Any) -> tuple[Array, Any] | None:
+        """The point for which something is kept under a key, and what is kept."""
+        return self._cache.get(key)
+
+    def keep(self, key: Any, point: Array, value: T) -> T:
+        """Keep a value for the next time it is asked for at this point."""
+        frozen = type(point) is np.ndarray and not point.flags.writeable  # as what was sent is
+        self._cache[key] = (point if frozen else _copied(point), value)
+        return value
+
+    def data_mark(self) -> str:
+        """A short hash by which this client knows its own data again: all targets, and rows from all over. Columns
+        with names are taken in alphabetical order, so that another order is the same data."""
+        step = 1 + self.n_samples // 1000
+        rows = self.X[::step, :]
+        if self.feature_names is not None:
+            rows = take_columns(rows, np.argsort(self.feature_names).tolist())
+        parts = (rows.data, rows.indices) if sp.issparse(rows) else (to_numpy(rows),)
+        mark = hashlib.blake2b(repr(self.X.shape).encode(), digest_size=8)
+        if self.feature_names is not None or self.classes is not None:
+            mark.update(repr((sorted(self.feature_names or ()), self.classes)).encode())
+        for part in (*parts, self.y, self.sample_weight, self.offset):
+            if part is not None:
+                array = to_numpy(part)
+                mark.update(repr(array.tolist()).encode() if array.dtype == object else array.tobytes())
+        return mark.hexdigest()
+
+    def forget(self) -> None:
+        """Lose memory and cache, as a process that restarts does."""
+        self.memory = Memory({})
+        self._cache.clear()
+
+    # ── chance and accounting ──
+
+    def enter(self, memory: Memory, moment: tuple[int, int, int, int]) -> None:
+        """Begin a call: nothing of an earlier one, or of an earlier try at this one, is left."""
+        self.memory, self.moment = memory, moment
+        self.counts, self._generator = {}, None
+        known = memory.data
+        self._checked = memory
+        if known.get("transform") is not self._transform or known.get("columns") is not self._columns:
+            self._design = None  # found anew when it is asked for
+            self._cache.clear()
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """This call's own generator: a function of (seed, client, round, exchange, call) and of nothing else."""
+        if self._generator is None:
+            seed, *rest = self.moment
+            self._generator = np.random.default_rng([seed, self.key, *rest])
+        return self._generator
+
+    def count(self, what: str, amount: int) -> None:
+        """Note a computation: sample gradients, Hessians, loss evaluations, factorisations, rows of features."""
+        self.counts[what] = self.counts.get(what, 0) + amount
+
+
+def _rebuild(
+    name: str,
+    X: Array,
+    y: Array,
+    weights: Any,
+    offset: Any,
+    feature_names: tuple[str, ...] | None,
+    link: Link,
+    classes: Classes | None,
+    numbering: Classes | None,
+) -> Client:
+    link = UNLIMITED if link == UNLIMITED else link
+    client = Client(name, X, y, weights, offset=offset, feature_names=feature_names, link=link)
+    client.classes, client.numbering = classes, numbering  # the labels are encoded already
+    return client
+
+
+def _copied(point: Array) -> Array:
+    return point.copy() if isinstance(point, np.ndarray) else namespace(point).asarray(point, copy=True)
+
+
+def same_point(a: Array, b: Array) -> bool:
+    """Whether two points are equal in every entry."""
+    if a is b:
+        return True
+    if type(a) is np.ndarray and a.size and b.size and a.item(0) != b.item(0):
+        return False  # two points that differ nearly always do so in their first entry
+    return a.shape == b.shape and bool(namespace(a).all(a == b))
+
+
+def _map_arrays(value: Value, function: Callable[[Array], Array]) -> Value:
+    if isinstance(value, Symmetric):
+        return Symmetric(function(value.full()))  # clients compute with the whole matrix
+    if type(value) in STRUCTURED:
+        return type(value)(*(_map_arrays(item, function) for item in value.to_wire()))
+    if api.is_array_api_obj(value):
+        return function(value)
+    if isinstance(value, tuple | list):
+        return type(value)(_map_arrays(item, function) for item in value)
+    if isinstance(value, dict):
+        return {key: _map_arrays(item, function) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value)(**{one.name: _map_arrays(getattr(value, one.name), function) for one in fields(value)})
+    return value
+
+
+# ── checks: which client, what came, what was expected, what to do ──
+
+
+def _from_series(values: Any) -> Any:
+    return values.to_numpy() if hasattr(values, "to_numpy") else values
+
+
+def _labels(whose: str, y: Any, classes: Sequence[Any] | None) -> tuple[Any, Classes | None]:
+    """The targets as numbers, and what these stand for: declared classes, or the named columns of a data frame."""
+    y, outputs = split_frame(y, f"{whose}: y")
+    y = _from_series(y)
+    if classes is None:
+        return y, outputs if outputs is not None and len(outputs) > 1 else None
+    declared = checked_classes(classes, whose)
+    values = y if hasattr(y, "shape") else np.asarray(y)
+    if len(values.shape) == 1:
+        return encode_labels(to_numpy(values), declared, whose), declared
+    if len(values.shape) == 2 and values.shape[1] == len(declared):  # a column for each
+        if outputs is not None:
+            order = order_of(outputs, [str(one) for one in declared], f"{whose}: y", "give it a column for each class")
+            values = take_columns(values, order)
+        return values, declared
+    raise DataError(f"{whose}: y has shape {tuple(values.shape)} for {len(declared)} declared classes")
+
+
+def _checked_inputs(name: str, X: Array) -> tuple[Array, bool]:
+    if not (sp.issparse(X) or hasattr(X, "shape")):
+        X = np.asarray(X)
+    if len(X.shape) != 2:
+        raise DataError(
+            f"client {name!r}: X has shape {tuple(X.shape)}, expected (samples, features); "
+            "for one feature use X.reshape(-1, 1)"
+        )
+    if X.shape[0] == 0:
+        raise DataError(f"client {name!r} is empty: it has no samples; leave it out, or partition otherwise")
+    if X.shape[1] == 0:
+        raise DataError(f"client {name!r} has no features: X has shape {tuple(X.shape)}")
+    if sp.issparse(X):
+        X = sp.csr_array(X, dtype=np.float64)
+        X.sum_duplicates()
+        if not np.isfinite(X.data).all():
+            raise DataError(f"client {name!r}: X has NaN or infinite entries, and a sparse matrix cannot be imputed")
+        return X, False
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind in "OUS":
+            return X, True
+        if X.dtype.kind not in "fiub":
+            raise DataError(f"client {name!r}: X has dtype {X.dtype}, expected numbers or an object array of columns")
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        if np.isinf(X).any():
+            raise DataError(f"client {name!r}: X has infinite entries; make them NaN and impute, or drop the rows")
+        return X, bool(np.isnan(X).any())
+    xp = namespace(X)
+    X = xp.astype(X, xp.float64)
+    if not bool(xp.all(xp.isfinite(X))):
+        raise DataError(f"client {name!r}: X has NaN or infinite entries; impute or drop them first")
+    return X, False
+
+
+def _finite(name: str, X: Array) -> Array:
+    """Preprocessed inputs, which are finite as long as the numbers that were agreed on are sound."""
+    entries = X.data if sp.issparse(X) else X
+    if not bool(namespace(entries).all(namespace(entries).isfinite(entries))):
+        raise DataError(
+            f"client {name!r}: preprocessing makes infinite entries of its columns; the centres and scales that were "
+            "agreed on do not fit its data"
+        )
+    return X
+
+
+def _checked_targets(name: str, y: Array, X: Array) -> Array:
+    y = y if hasattr(y, "shape") else np.asarray(y)
+    if len(y.shape) not in (1, 2) or y.shape[0] != X.shape[0]:
+        raise DataError(f"client {name!r}: y has shape {tuple(y.shape)} for {X.shape[0]} samples")
+    y = to_numpy(y)
+    if y.dtype.kind not in "fiub":
+        raise DataError(
+            f"client {name!r}: y has dtype {y.dtype}, expected numbers; to encode text labels, declare "
+            'what they may be, the same at every client: Client(…, classes=("no", "yes"))'
+        )
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    if not np.isfinite(y).all():
+        bad = int((~np.isfinite(y)).sum())
+        raise DataError(f"client {name!r}: y has {bad} missing or infinite values; drop those rows")
+    return y if isinstance(X, np.ndarray) or sp.issparse(X) else like(y, X)
+
+
+def _checked_weights(name: str, weights: Array | None, y: Array) -> Array | None:
+    if weights is None:
+        return None
+    given = np.ascontiguousarray(to_numpy(weights), dtype=np.float64)
+    if given.shape != (y.shape[0],):
+        raise DataError(f"client {name!r}: sample_weight has shape {given.shape}, expected ({y.shape[0]},)")
+    if not np.isfinite(given).all() or (given < 0).any() or not given.any():
+        raise DataError(f"client {name!r}: sample weights must be finite, not negative, and not all zero")
+    try:
+        with np.errstate(over="ignore"):
+            check_weight(float(given.sum()))
+    except DataError as error:
+        raise DataError(f"client {name!r}: {error}") from None
+    return like(given, y)
+
+
+def _checked_offset(name: str, offset: Array | None, y: Array) -> Array | None:
+    if offset is None:
+        return None
+    given = np.ascontiguousarray(to_numpy(offset), dtype=np.float64)
+    if given.shape != (y.shape[0],) or not np.isfinite(given).all():
+        raise DataError(f"client {name!r}: offset has shape {given.shape}, expected {y.shape[0]} finite numbers")
+    return like(given, y)

@@ -1,0 +1,350 @@
+"""The client's side of an exchange: answers requests, keeps the versions of the memory, holds the link's limit.
+
+A lost, late or repeated reply leaves no trace: a request says which reply was used last (`used`), and the steps start
+from the memory as it was after that one. Versions the server may still come back to (`used`, `keep`, the newest) are
+kept, the rest forgotten. With a `store`, versions are on disk before the reply leaves, so that a client may restart.
+
+Only a server that has joined is answered: steps of the protocols it named at `session.join`, under the attempt it
+joined with. What was agreed is kept with the memory. A request that fails changes nothing: neither the attempt nor any
+version. Who may talk to a client at all is for the transport to say; here, one message of a stranger, of a server that
+was replaced, or one that arrives late does not stop the server that joined.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
+
+from fedsolve.errors import (
+    FedsolveError,
+    LinkExceeded,
+    MemoryLost,
+    ProtocolMismatch,
+    WireError,
+    WrongType,
+)
+from fedsolve.federation.client import Client
+from fedsolve.federation.joining import JOINED, Joining
+from fedsolve.federation.link_meter import Meter, purpose_of, used_before, used_so_far, write_down
+from fedsolve.federation.links import UNLIMITED
+from fedsolve.federation.memory import Memory
+from fedsolve.federation.memory_store import MemoryStore
+from fedsolve.federation.protocol import fingerprint, signature, steps, types_of
+from fedsolve.text import shortened
+from fedsolve.typing import Value
+from fedsolve.wire import encoding as wire
+from fedsolve.wire.encoding import FAILURE, Part, Preamble
+from fedsolve.wire.messages import MOST_CALLS, Counts, Failure, Reply, Request, Route, overhead, too_many_calls
+
+# Room left for the envelope of a reply (seconds and counts) when a step asks how much fits.
+ENVELOPE_RESERVE = 256
+# How far ahead of the last attempt it knows a client believes a server to be: restarts that it never heard of, such as
+# one a minute in the week in which it was away.
+MOST_RESTARTS = 10_000
+
+# Versions that are kept where a request names none of them to be kept.
+MOST_VERSIONS = 8
+
+# Where a failure happened that was in no step
+_SESSION: Route = ["session"]
+
+
+class Served:
+    """The steps that clients started with some protocols answer: one table for all clients of a process."""
+
+    def __init__(self, protocols: Mapping[str, Any], remember: bool = True) -> None:
+        self.protocols = dict(protocols)
+        self.fingerprints = {name: fingerprint(protocol) for name, protocol in protocols.items()}
+        # Whether clients keep their last reply for the case that it is asked for again. Without, it is computed again.
+        self.remember = remember
+        everything = {**protocols, "session": Joining()}
+        self.steps = {
+            (name, step): (protocol, function, signature(function))
+            for name, protocol in everything.items()
+            for step, function in steps(protocol).items()
+        }
+        self.types = types_of(everything)
+        # A protocol that is a field of another serves that one's purpose.
+        self.purposes = {
+            name: purpose_of(everything.get(name.partition(".")[0], it)) for name, it in everything.items()
+        }
+        self._agreed: dict[Any, dict[tuple[str, str], Any]] = {}
+
+    def agreed(self, joined: tuple[tuple[str, str], ...] | None) -> dict[tuple[str, str], Any]:
+        """The steps that a server may call which joined with these protocols and fingerprints."""
+        found = self._agreed.get(joined)
+        if found is None:
+            # Fingerprints again: a client that restarts with other hyper-parameters has agreed to nothing.
+            names = {name for name, print_ in joined or () if self.fingerprints.get(name) == print_} | {"session"}
+            found = {route: step for route, step in self.steps.items() if route[0] in names}
+            self._agreed[joined] = found
+        return found
+
+
+class Runtime:
+    """Answers requests for one client with the protocols it was started with."""
+
+    def __init__(
+        self,
+        client: Client,
+        protocols: Mapping[str, Any] | Served,
+        store: MemoryStore | None = None,
+    ) -> None:
+        self.client = client
+        self.serves = protocols if isinstance(protocols, Served) else Served(protocols)
+        client.protocols, client.fingerprints = self.serves.protocols, self.serves.fingerprints
+        self.steps, self.types = self.serves.steps, self.serves.types
+        self.store = store
+        self.attempt = 0  # of the server that joined last
+        self.versions: dict[int, dict[str, Value]] = {0: {}}  # the newest is the last of them
+        self._joined: Any = None  # what was agreed, as last seen in the memory
+        self._open = self.serves.agreed(None)  # the steps that follow from it
+        self._last_request: Request | None = None
+        self._last_reply: Reply | None = None
+        self._counts: list[Counts] = []
+        self._around = overhead([])
+        if store is not None:
+            self.restore(*store.read(self.types))
+
+    def answer(self, request: Request) -> Reply | Failure:
+        """Run the calls of a request, or say why not."""
+        memory = self.prepare(request)
+        if not isinstance(memory, Memory):
+            return memory
+        reply = self.run(request, memory)
+        return self.finish(request, memory, reply) if isinstance(reply, Reply) else reply
+
+    # An answer in three parts, so that those of many clients can be worked on together. Only the last one leaves a
+    # trace; what failed, or has been answered before, is the answer already.
+
+    def prepare(self, request: Request) -> Memory | Reply | Failure:
+        """The memory from which the request's calls start, if it may be answered at all."""
+        try:
+            last, head = self._last_request, request.preamble
+            if last is not None and last.preamble.number == head.number and last.preamble.attempt == head.attempt:
+                assert self._last_reply is not None
+                return self._answer_again(last, request, self._last_reply)
+            return Memory(self._admit(request), self.types)
+        except Exception as error:  # reported, not hidden: the server raises it with the client's name
+            return _failure(request.preamble, "session", error)
+
+    def run(self, request: Request, memory: Memory) -> Reply | Failure:
+        """The calls, one after the other."""
+        head, route = request.preamble, _SESSION
+        try:
+            client = self.client
+            results: list[Part] = []
+            counts: list[Counts] = []
+            meter = client.vectors = client.room = None
+            if client.link is not UNLIMITED:
+                meter = self._meter(memory, head)
+            started = perf_counter()
+            for route in request.routes.value:
+                index = len(results)
+                client.enter(memory, (head.seed, head.round, head.exchange, index))
+                if meter is not None:
+                    client.room = meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
+                part = self._call(route, request.arguments[index])
+                if meter is not None:
+                    meter.add(route, self.serves.purposes[route[0]], part.size)
+                results.append(part)
+                counts.append(client.counts)
+            if counts != self._counts:  # as a rule they are those of the last reply
+                self._counts, self._around = counts, overhead(counts)
+            reply = Reply(head, perf_counter() - started, counts, results, self._around)
+            if meter is not None:
+                route = meter.heaviest  # what to name if it is too much
+                self._charge(memory, head, meter, reply)
+            return reply
+        except Exception as error:
+            return _failure(head, ".".join(route[:2]), error)
+
+    def finish(self, request: Request, memory: Memory, reply: Reply) -> Reply | Failure:
+        """Remember what the calls remembered; from here on the reply may leave."""
+        try:
+            self._commit(request.preamble, memory.data)
+        except Exception as error:
+            return _failure(request.preamble, "session.store", error)
+        if self.serves.remember:
+            self._last_request, self._last_reply = request, reply
+        return reply
+
+    def answer_bytes(self, data: bytes) -> bytes:
+        """The same, encoded."""
+        try:
+            request = Request.decode(data, self.types)
+        except WireError as error:
+            return Failure(wire.peek(data), type(error).__name__, "decode", str(error)).encode()
+        return self.answer(request).encode()
+
+    def _call(self, route: Route, arguments: Part) -> Part:
+        """Run one step."""
+        found = self._open.get((route[0], route[1]))
+        if found is None:
+            raise self._no_step((route[0], route[1]))
+        protocol, function, contract = found
+        if arguments.checked is not contract:
+            check_arguments(".".join(route[:2]), contract.arguments, arguments.value)
+            arguments.checked = contract
+        client = self.client
+        if client.is_numpy:
+            return Part(function(protocol, client, **arguments.value))
+        own = {name: client.localise(value) for name, value in arguments.value.items()}
+        return Part(client.globalise(function(protocol, client, **own)))
+
+    def _no_step(self, route: tuple[str, str]) -> ProtocolMismatch:
+        if route in self.steps:
+            return ProtocolMismatch(
+                f"the server has not joined this client with protocol {route[0]!r} as it is here; a server joins "
+                "first, with the same version, protocols and hyper-parameters"
+            )
+        known = ", ".join(f"{protocol}.{step}" for protocol, step in self.steps)
+        return ProtocolMismatch(f"no such step here; this client answers {known}")
+
+    # ── who is answered ──
+
+    def _admit(self, request: Request) -> dict[str, Value]:
+        """The version of the memory to start from, if this request may be answered. Changes nothing that lasts."""
+        calls, versions = request.routes.value, self.versions
+        _, attempt, _, _, number, used, _, _ = request.preamble
+        if not 0 < len(calls) <= MOST_CALLS:
+            raise too_many_calls(len(calls))
+        if attempt != self.attempt:
+            joins = len(calls) == 1 and calls[0][:2] == ["session", "join"]
+            self._check_attempt(request.preamble, joins)
+        elif number in versions and number != next(reversed(versions)):
+            raise ProtocolMismatch(f"request {number} came late: a later one has been answered")
+        found = versions.get(used)
+        if found is None:
+            raise self._lost(used)
+        if number <= used:
+            raise ProtocolMismatch(f"request {number} builds on reply {used}, which is not earlier")
+        joined = found.get(JOINED)
+        if joined is not self._joined:
+            self._joined, self._open = joined, self.serves.agreed(joined)
+        return found
+
+    def _lost(self, number: int) -> MemoryLost:
+        text = (
+            f"the server builds on this client's reply {number}, whose memory is gone (it has "
+            f"{sorted(self.versions)}); restart the run, or give the client its store back"
+        )
+        return MemoryLost(self.client.name, "session", text)
+
+    def _check_attempt(self, head: Preamble, joins: bool) -> None:
+        """Another attempt than the last that joined may only join, and only if it is later."""
+        attempt = head.attempt
+        if attempt < self.attempt:
+            raise ProtocolMismatch(
+                f"attempt {attempt} of the server asks, but attempt {self.attempt} has taken over; if no other server "
+                "runs, resume the run once more: each time counts as an attempt"
+            )
+        if not joins and not self.attempt and head.used:
+            raise self._lost(head.used)  # it joined before this client restarted without a store
+        if not joins:
+            raise ProtocolMismatch(f"attempt {attempt} of the server asks, but it has not joined; a server joins first")
+        if attempt > self.attempt + MOST_RESTARTS:
+            raise ProtocolMismatch(
+                f"attempt {attempt} of the server asks to join, but this client knows of attempt {self.attempt}, and "
+                f"does not believe in more than {MOST_RESTARTS} restarts that it missed; start a new run"
+            )
+
+    def _answer_again(self, last: Request, request: Request, reply: Reply) -> Reply:
+        """Asked twice: the same answer, computed once."""
+        if last is request or last.encode() == request.encode():
+            return reply
+        raise ProtocolMismatch(
+            f"request {request.preamble.number} has been answered, and this one asks something else under its number"
+        )
+
+    # ── memory ──
+
+    def _commit(self, head: Preamble, memory: dict[str, Value]) -> None:
+        versions = self.versions
+        _, attempt, _, _, number, used, keep, _ = head
+        if attempt != self.attempt:
+            # A server that joins makes nothing forgotten but what came after the reply it goes back to.
+            kept = {earlier: version for earlier, version in versions.items() if earlier < number}
+        elif number in versions:
+            return  # answered before this client restarted: what it remembered then stands
+        elif keep == used == next(reversed(versions)):  # as a rule: the reply before this one
+            kept = {used: versions[used]}
+        elif keep in versions:
+            # The newest too: a request that was long on its way must not cost the server the reply to a later one.
+            newest = next(reversed(versions))
+            kept = {keep: versions[keep], used: versions[used], newest: versions[newest]}
+        else:  # no version of ours to keep: nothing is forgotten for that
+            others = [other for other in versions if other != used][-MOST_VERSIONS:]
+            kept = {other: versions[other] for other in (used, *others)}
+        kept[number] = memory
+        if self.store is not None:
+            self.store.write(attempt, self._saved(kept))  # if this fails, no reply leaves and nothing changes
+        self.versions, self.attempt = kept, attempt
+
+    def snapshot(self) -> dict[int, dict[str, Value]]:
+        """The versions as they can be saved: NumPy arrays, whatever the client computes with."""
+        return self._saved(self.versions)
+
+    def _saved(self, versions: Mapping[int, dict[str, Value]]) -> dict[int, dict[str, Value]]:
+        return {number: self.client.globalise(memory) for number, memory in versions.items()}
+
+    def restore(self, attempt: int, versions: Mapping[int, dict[str, Value]]) -> None:
+        """Go back to saved versions."""
+        self.attempt = attempt
+        self.versions = {number: self.client.localise(memory) for number, memory in versions.items()}
+        self._last_request = self._last_reply = None
+
+    # ── link ──
+
+    def _meter(self, memory: Memory, head: Preamble) -> Meter:
+        client, versions = self.client, self.versions
+        # A round's capacity is one draw, whatever is asked in it.
+        client.enter(memory, (head.seed, head.round, 0, 2**32))
+        capacity, vectors = client.link.allowance(head.round, client), client.link.vectors(head.round, client)
+        if head.attempt == self.attempt and head.number in versions:  # answered before, and charged
+            before = used_before(versions[head.number])
+        else:
+            before = used_so_far(versions.values(), head.attempt, head.round)
+        meter = Meter(capacity, vectors, before)
+        client.vectors = meter.vectors
+        return meter
+
+    def _charge(self, memory: Memory, head: Preamble, meter: Meter, reply: Reply) -> None:
+        size, sent = meter.total(reply.overhead), meter.before.sent
+        if meter.capacity is not None and size and sent + size > meter.capacity:
+            text = (
+                f"a reply of {size} bytes, but the link has {meter.capacity - sent} left in round {head.round}; give "
+                f"the link at least {sent + size} bytes per round{self._sending_less()}"
+            )
+            raise LinkExceeded(self.client.name, "link", text)
+        meter.settle(size, self.client.vectors)
+        write_down(memory, head.attempt, head.round, meter)
+
+    def _sending_less(self) -> str:
+        if "folds" in self.serves.protocols:  # a cross-validation
+            return ", or set a smaller reply_bytes, so that less is asked for at a time"
+        if type(self.serves.protocols.get("algorithm")).__name__.startswith("SHED"):
+            return ""
+        return ", or use an algorithm that sends less (SHED fits what it sends to the link)"
+
+
+def _failure(head: Preamble, where: str, error: Exception) -> Failure:
+    text = getattr(error, "text", str(error))
+    if not isinstance(error, FedsolveError):
+        last = traceback.extract_tb(error.__traceback__)[-1:]
+        place = f" ({os.path.basename(last[0].filename)}:{last[0].lineno})" if last else ""
+        text = f"{type(error).__name__}: {text}{place}"
+    return Failure(head._replace(kind=FAILURE), type(error).__name__, where, text, error)
+
+
+def check_arguments(where: str, expected: Mapping[str, Any], given: Mapping[str, Value]) -> None:
+    """Refuse arguments that a step did not declare, or of another type."""
+    if given.keys() != expected.keys():
+        came = shortened(sorted(map(str, given)))
+        raise WrongType(f"{where} takes {sorted(expected)}, got {came}")
+    for name, check in expected.items():
+        if not check(given[name]):
+            raise WrongType(f"{where} got {name} of type {type(given[name]).__name__}, which is not what it declares")

@@ -1,0 +1,7 @@
+"""The same requests and replies by different roads."""
+
+from fedsolve.federation.transports.base import Transport
+from fedsolve.federation.transports.in_process import InProcess
+from fedsolve.federation.transports.processes import Processes
+
+__all__ = ["InProcess", "Processes", "Transport"]

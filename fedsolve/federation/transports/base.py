@@ -1,0 +1,50 @@
+"""What a road to the clients must do: carry requests there and answers back, whoever is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from fedsolve.typing import Value
+from fedsolve.wire.messages import Failure, Reply, Request
+
+Versions = dict[int, dict[str, Value]]
+
+
+class Transport(Protocol):
+    """Knows clients and wire, not algorithms.
+
+    One that knows why clients are missing from the last exchange says so in a dict `absences`, by their names.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The clients, in the order in which sums are taken."""
+        ...
+
+    def open(self, protocols: Mapping[str, Any]) -> None:
+        """Start the clients' runtimes with the protocols they will answer."""
+        ...
+
+    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterable[tuple[str, Reply | Failure]]:
+        """Each client's answer, in any order, as it comes; one that did not answer in time is missing. A transport
+        with an attribute `in_turn = True` gives them in the order of the requests, and never an old one."""
+        ...
+
+    def memories(self) -> dict[str, Versions] | None:
+        """The clients' memories for a checkpoint in simulation; None where clients keep their own."""
+        ...
+
+    def restore(self, memories: Mapping[str, Versions], attempt: int) -> None:
+        """Give the clients the memories of a checkpoint."""
+        ...
+
+    def close(self) -> None:
+        """Release what was started. Safe to call twice."""
+        ...
+
+
+def absences(transport: Transport) -> Mapping[str, str]:
+    """Why clients are missing from the last exchange, as far as the transport knows."""
+    found: Mapping[str, str] = getattr(transport, "absences", {})
+    return found

@@ -1,0 +1,147 @@
+"""All clients in this process: nothing is encoded, nothing copied; sizes are still those of the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from fedsolve.errors import DataError
+from fedsolve.federation.client import Client
+from fedsolve.federation.memory import Memory
+from fedsolve.federation.runtime import Runtime, Served
+from fedsolve.federation.transports.base import Versions
+from fedsolve.wire.messages import Failure, Reply, Request
+
+LARGE = 2**16  # bytes of replies that it pays to sum while they are in the cache
+TOGETHER = 64  # clients whose answers are worked on side by side
+
+
+class InProcess:
+    """The default. `threads` sets how many BLAS may use; None leaves that as it is.
+
+    Every run computes anew what clients keep between rounds, so that its accounts are its own; `keep_caches=True` lets
+    several runs on the same clients share it (Gram matrices, factors).
+    """
+
+    in_turn = True  # answers come in the order of the requests, and none comes late
+
+    def __init__(self, clients: Sequence[Client], threads: int | None = None, *, keep_caches: bool = False) -> None:
+        self.keep_caches = keep_caches
+        self.clients = {client.name: client for client in checked_names(clients)}
+        self.threads = threads
+        self._runtimes: dict[str, Runtime] = {}
+        self._limits: Any = nullcontext()
+        self._served: Served | None = None
+        self._backwards = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.clients)
+
+    def open(self, protocols: Mapping[str, Any]) -> None:
+        self.close()
+        if self.threads is not None:
+            self._limits = threadpool_limits(self.threads)
+        self._served = Served(protocols, remember=False)
+        if not self.keep_caches:
+            for client in self.clients.values():
+                client.forget()
+        self._runtimes = {name: Runtime(client, self._served) for name, client in self.clients.items()}
+
+    def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterator[tuple[str, Reply | Failure]]:
+        self._backwards = not self._backwards
+        asked, early = list(requests.items()), list[tuple[str, Reply | Failure]]()
+        if self._backwards:
+            # Forwards and backwards by turns: the data visited last is still in the processor's cache, and comes first.
+            # But large replies are not held for all: the first one that comes ends this.
+            for name, answer in self._answers(asked[::-1]):
+                early.append((name, answer))
+                if _size(answer) > LARGE:
+                    break
+            early.reverse()
+        yield from self._answers(asked[: len(asked) - len(early)])
+        yield from early
+
+    def _answers(self, asked: list[tuple[str, Request]]) -> Iterator[tuple[str, Reply | Failure]]:
+        """The answers of some clients in turn.
+
+        Each of the three parts of an answer is done for several clients before the next: between them lie passes over
+        the clients' data, which drive everything else out of the processor's cache.
+        """
+        for start in range(0, len(asked), TOGETHER):
+            block = [(name, self._runtimes[name], request) for name, request in asked[start : start + TOGETHER]]
+            prepared = [runtime.prepare(request) for _, runtime, request in block]
+            done: list[Any] = []
+            held = 0
+            for index, memory in enumerate(prepared):
+                _, runtime, request = block[index]
+                done.append(runtime.run(request, memory) if type(memory) is Memory else memory)
+                held += _size(done[index])
+                if held > LARGE:  # summed at once, the next one uses the same memory, still in the cache
+                    ready, held = _finish(block, prepared, done), 0
+                    while ready:
+                        yield ready.pop()
+                    done = [None] * (index + 1)
+            ready = _finish(block, prepared, done)
+            while ready:
+                yield ready.pop()
+
+    @property
+    def remember_replies(self) -> bool:
+        """Whether clients keep their last reply for the case that it is asked for again."""
+        return self._served is not None and self._served.remember
+
+    @remember_replies.setter
+    def remember_replies(self, wanted: bool) -> None:
+        if self._served is not None:
+            self._served.remember = wanted
+
+    def memories(self) -> dict[str, Versions] | None:
+        return {name: runtime.snapshot() for name, runtime in self._runtimes.items()}
+
+    def restore(self, memories: Mapping[str, Versions], attempt: int) -> None:
+        for name, runtime in self._runtimes.items():
+            runtime.restore(attempt, memories[name])
+
+    def close(self) -> None:
+        if hasattr(self._limits, "restore_original_limits"):
+            self._limits.restore_original_limits()
+        self._limits = nullcontext()
+
+
+def _finish(
+    block: Sequence[tuple[str, Runtime, Request]], prepared: Sequence[Any], done: list[Any]
+) -> list[tuple[str, Reply | Failure]]:
+    """What was done and not yet given out, the last first, with what the clients remember of it."""
+    ready: list[tuple[str, Reply | Failure]] = []
+    while done and (answer := done.pop()) is not None:
+        name, runtime, request = block[len(done)]
+        memory = prepared[len(done)]
+        if type(memory) is Memory and type(answer) is Reply:
+            answer = runtime.finish(request, memory, answer)
+        ready.append((name, answer))
+    return ready
+
+
+def _size(answer: Reply | Failure) -> int:
+    if type(answer) is Reply:
+        results = answer.results
+        return results[0].size if len(results) == 1 else sum([part.size for part in results])
+    return 0
+
+
+def checked_names(clients: Sequence[Client]) -> Sequence[Client]:
+    """Refuse an empty federation and two clients of one name."""
+    if not clients:
+        raise DataError("a federation needs at least one client, got none")
+    seen: set[str] = set()
+    for client in clients:
+        if not isinstance(client, Client):
+            raise DataError(f"expected Client objects, got {type(client).__name__}; fedsolve.data.partition makes them")
+        if client.name in seen:
+            raise DataError(f"two clients are named {client.name!r}; names must differ")
+        seen.add(client.name)
+    return clients

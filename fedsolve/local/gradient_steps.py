@@ -1,0 +1,63 @@
+"""Local solvers: what a client does with a model before it sends it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedsolve.errors import ConfigError
+from fedsolve.federation.client import Client
+from fedsolve.losses import LinearLoss
+from fedsolve.typing import Array
+
+
+@dataclass(frozen=True)
+class GradientSteps:
+    """`steps` gradient steps, each on all samples, or each on a batch drawn without replacement.
+
+    step_size None leaves the choice to the algorithm (1 / the largest local smoothness bound).
+    """
+
+    steps: int = 1
+    step_size: float | None = None
+    batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ConfigError(f"at least one local step is needed, got {self.steps}")
+        if self.step_size is not None and not self.step_size > 0:
+            raise ConfigError(f"step_size is positive, got {self.step_size}")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ConfigError(f"batch_size is at least 1, got {self.batch_size}")
+
+    def run(
+        self, loss: LinearLoss, client: Client, w: Array, step_size: float, correction: Array | None = None
+    ) -> Array:
+        """w after the steps; `correction` is added to every gradient (Scaffold's c − c_i)."""
+        for part in self._batches(client):
+            g = loss.gradient(part, w)
+            if part is not client:  # a batch's work is the client's work
+                for what, amount in part.counts.items():
+                    client.count(what, amount)
+            w = w - step_size * (g if correction is None else g + correction)
+        return w
+
+    def _batches(self, client: Client) -> list[Client]:
+        if self.batch_size is None or self.batch_size >= client.n_samples:
+            return [client] * self.steps
+        batches: list[Array] = []
+        while len(batches) < self.steps:  # one pass over the shuffled samples after another
+            order = client.rng.permutation(client.n_samples)
+            bounds = range(0, client.n_samples - self.batch_size + 1, self.batch_size)
+            batches += [np.sort(order[start : start + self.batch_size]) for start in bounds]
+        return [client.subset(index) for index in batches[: self.steps]]
+
+
+def safe_step(bounds: Iterable[float]) -> float:
+    """1 / the largest of the clients' smoothness bounds: a step that none of them overshoots with."""
+    steepest = max(bounds)
+    if not 0 < steepest < float("inf"):
+        raise ConfigError("this loss has no bound on its smoothness: give GradientSteps a step_size")
+    return 1.0 / steepest

@@ -1,0 +1,110 @@
+"""Local solvers of H_j z = g by a fixed number of products with the local Hessian.
+
+Both give a z with gᵀz > 0 whenever g ≠ 0, however few the steps: CG because it minimises ½zᵀH_jz − gᵀz over a space
+that holds g, Richardson because I − (I − αH_j)^K is positive definite where it converges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fedsolve.errors import ConfigError
+from fedsolve.federation.client import Client
+from fedsolve.losses import LinearLoss
+from fedsolve.numerics.design import SparseDesign
+from fedsolve.typing import Array
+
+_EPS = 2.220446049250313e-16
+
+
+def hessian_products(loss: LinearLoss, client: Client, w: Array, count: int) -> Callable[[Array], Array]:
+    """v ↦ ∇²f_j(w) v, for so many products: with the Hessian where forming it pays, else from the rows."""
+    return (
+        (lambda v: loss.hessian_product(client, w, v))
+        if _pays_to_form(loss, client, w, count)
+        else (lambda v: loss.row_product(client, w, v))
+    )
+
+
+def _pays_to_form(loss: LinearLoss, client: Client, w: Array, count: int) -> bool:
+    """By the multiplications: n·width² to form (once for a quadratic, which keeps it for all rounds), then order² a
+    product, against 2·n·width a product from the rows."""
+    design = loss.design(client)
+    n, p = design.shape
+    outputs = 1 if loss.separable else w.shape[1]
+    width = design.sample.shape[0] / n if isinstance(design, SparseDesign) else p
+    form = 0.0 if loss.quadratic else n * (width * outputs) ** 2
+    return bool(form + count * (p * outputs) ** 2 <= count * 2 * n * width * outputs)
+
+
+@dataclass(frozen=True)
+class CG:
+    """`steps` conjugate gradient steps from zero, as GIANT's authors solve locally."""
+
+    steps: int = 10
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ConfigError(f"CG takes at least one step, got {self.steps}")
+
+    def solve(self, loss: LinearLoss, client: Client, w: Array, g: Array) -> Array:
+        """z ≈ (∇²f_j(w))⁻¹ g; each column by itself where columns are problems of their own."""
+        xp, product = client.xp, hessian_products(loss, client, w, self.steps)
+        dot = _dot(xp, loss)
+        z, r, d = xp.zeros_like(g), g, g
+        rr = dot(r, r)
+        one, none, steepest = xp.ones_like(rr), xp.zeros_like(rr), xp.zeros_like(rr)
+        for _ in range(self.steps):
+            q = product(d)
+            dq, dd = dot(d, q), dot(d, d)
+            steepest = xp.where(dq > steepest * dd, dq / xp.where(dd > 0, dd, one), steepest)
+            # Along a direction without curvature (the residual is zero, or H_j is singular) there is nothing to gain.
+            going = dq > 64 * g.shape[0] * _EPS * steepest * dd
+            alpha = xp.where(going, rr / xp.where(going, dq, one), none)
+            z, r = z + alpha * d, r - alpha * q
+            before, rr = rr, dot(r, r)
+            d = r + rr / xp.where(going, before, one) * d
+            if not bool(xp.all(going)):
+                d = xp.where(going, d, xp.zeros_like(d))
+        return z
+
+
+@dataclass(frozen=True)
+class Richardson:
+    """`steps` steps z ← z − α (H_j z − g) from zero: with it GIANT is DONE (Dinh et al. 2022).
+
+    It converges if and only if α < 2/λ_max(H_j). step_size None takes each client's own 1/L_j, L_j ≥ λ_max its bound on
+    the smoothness; that costs it one Gram matrix and its largest eigenvalue, once. A step that is given and too long
+    is refused as soon as a residual grows, which it cannot where α < 2/λ_max.
+    """
+
+    steps: int = 10
+    step_size: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ConfigError(f"Richardson takes at least one step, got {self.steps}")
+        if self.step_size is not None and not self.step_size > 0:
+            raise ConfigError(f"step_size is positive, got {self.step_size}")
+
+    def solve(self, loss: LinearLoss, client: Client, w: Array, g: Array) -> Array:
+        """z ≈ (∇²f_j(w))⁻¹ g."""
+        xp, product = client.xp, hessian_products(loss, client, w, self.steps)
+        alpha = 1.0 / loss.smoothness(client) if self.step_size is None else self.step_size
+        z, r = alpha * g, g  # the first step needs no product
+        for _ in range(self.steps - 1):
+            before, r = r, r - alpha * product(r)
+            z = z + alpha * r
+            if float(xp.sum(r * r)) > (1 + 1e-10) * float(xp.sum(before * before)):
+                raise ConfigError(
+                    f"client {client.name!r}: Richardson's step size {alpha:g} is too long for its Hessian: the "
+                    "residual grows; take less than 1 / the largest eigenvalue, or step_size=None"
+                )
+        return z
+
+
+def _dot(xp: Any, loss: LinearLoss) -> Callable[[Array, Array], Array]:
+    axis = 0 if loss.separable else None
+    return lambda a, b: xp.sum(a * b, axis=axis)

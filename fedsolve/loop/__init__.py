@@ -1,0 +1,1 @@
+"""The loop that drives an algorithm: run, measure, confirm, stop, save."""

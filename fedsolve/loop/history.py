@@ -1,0 +1,73 @@
+"""What a run leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fedsolve.federation.ledger import Ledger
+from fedsolve.loop.measure import Certificate
+from fedsolve.loop.stopping import rounds_in_words
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a run's history: the model after `round` rounds, and all that was sent until then.
+
+    Bytes and scalars are the algorithm's, cumulative; what measuring took is kept apart.
+    """
+
+    round: int
+    value: float | None = None
+    gradient_norm: float | None = None
+    relative_gradient: float | None = None  # its norm in the problem's own units, see `measure.Scale`
+    gap: float | None = None
+    gap_is_bound: bool = False
+    change: float | None = None
+    seconds: float = 0.0
+    exchanges: int = 0
+    scalars_up: int = 0
+    scalars_down: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    measure_bytes_up: int = 0
+    measure_bytes_down: int = 0
+    cohort: int = 0
+    share: float = 1.0  # of the weight, of those who took part
+    measured_share: float = 1.0  # and of those behind value and gradient norm
+    # SHED: 1 − λ̄_n/ρ̄_t. For least squares the error falls at least by it in this round (Theorem 3 of paper 002); for
+    # other losses it is where the factor of Theorem 9 tends to.
+    contraction: float | None = None
+    doubt: str | None = None  # why a gradient within the tolerance was not called convergence
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """A finished run."""
+
+    algorithm: Any
+    model: Any
+    state: Any
+    status: str
+    message: str
+    history: list[Row]
+    ledger: Ledger
+    certificate: Certificate | None
+    seed: int
+
+    @property
+    def rounds(self) -> int:
+        return self.history[-1].round if self.history else 0
+
+    @property
+    def converged(self) -> bool:
+        return self.status == "converged"
+
+    def __repr__(self) -> str:
+        total = self.ledger.total()
+        last = self.history[-1]
+        value = "" if last.value is None else f", value {last.value:.6g}, gradient norm {last.gradient_norm:.1e}"
+        return (
+            f"<Run of {type(self.algorithm).__name__}: {self.status} after {rounds_in_words(self.rounds)}{value}, "
+            f"{total.bytes_up:,} bytes up, {total.bytes_down:,} down>"
+        )

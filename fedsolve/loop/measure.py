@@ -1,0 +1,140 @@
+"""Measuring a run: the pooled objective at the current model, its scale, and what both certify."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedsolve.errors import WrongType
+from fedsolve.federation.client import Client, client_step
+from fedsolve.losses import LinearLoss
+from fedsolve.losses.measurement import Measurement
+from fedsolve.numerics.linalg import norm
+from fedsolve.numerics.structured_arrays import Symmetric
+from fedsolve.typing import Array
+from fedsolve.wire.arguments import require_finite, require_shape
+from fedsolve.wire.messages import Purpose
+
+# Of the root of f's scale: a slope per root of curvature that is above it is more than rounding leaves.
+RESOLVED = 1e-12
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The problem's own units, learned from sums when a run begins, by which "small" has a meaning.
+
+    columns   root mean square of each column of the design; a penalty's share is added to the square
+    residual  root mean square of dℓ/dη at w = 0, one number or one for each output
+    value     f(0)
+    """
+
+    columns: Array
+    residual: Array
+    value: float
+
+    def relative(self, gradient: Array) -> float:
+        """The gradient's norm with every column in units of its own and the residual as the unit: at most about 1 at
+        w = 0, and the same whatever the units of columns, targets and sample weights."""
+        columns = self.columns if gradient.ndim == 1 else self.columns[:, None]
+        return norm(gradient / columns / self.residual)
+
+    def spread(self) -> float:
+        """How many times larger the largest column is than the smallest."""
+        return float(self.columns.max() / self.columns.min())
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The protocol that asks how good a model is."""
+
+    loss: LinearLoss
+
+    purpose: ClassVar[Purpose] = "measure"
+
+    @client_step
+    def value_and_gradient(self, client: Client, w: Array) -> tuple[float, Array]:
+        return self.loss.value(client, w), self.loss.gradient(client, w)
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """The protocol of what a run asks once: the problem's scale at its beginning, and at its end whether the point it
+    has reached is a minimum."""
+
+    loss: LinearLoss
+
+    purpose: ClassVar[Purpose] = "setup"  # which a link is not charged for
+
+    # ── clients ──
+
+    @client_step
+    def scale(self, client: Client) -> tuple[Array, Array, float]:
+        return self.loss.scale(client)
+
+    @client_step
+    def agree(self, client: Client, units: Array) -> float:
+        """Remember the units in which local systems without a unique solution are solved."""
+        require_shape("units", units, self.loss.design(client).shape[1])
+        if not float(client.xp.min(units)) > 0:
+            raise WrongType("units should be positive")
+        require_finite("units", units)
+        client.memory["units"] = units
+        return 0.0
+
+    @client_step
+    def hessian(self, client: Client, w: Array) -> Symmetric:
+        self.loss.check_weights(client, w=w)
+        return self.loss.hessian(client, w)
+
+    @client_step
+    def diagonal(self, client: Client, w: Array) -> Array:
+        self.loss.check_weights(client, w=w)
+        return self.loss.data_diagonal(client, w)
+
+    @client_step
+    def product(self, client: Client, w: Array, v: Array) -> Array:
+        self.loss.check_weights(client, w=w, v=v)
+        return self.loss.row_product(client, w, v)
+
+    @client_step
+    def prospect(self, client: Client, step: Array) -> tuple[float, float]:
+        return self.loss.prospect(client, step)
+
+    # ── server ──
+
+    def made_scale(self, sums: tuple[Array, Array, float]) -> Scale:
+        """The scale from the clients' mean."""
+        squares, residual, value = sums
+        squares = squares + self.loss.row_penalties(squares.shape[0])
+        columns, residual = np.sqrt(np.asarray(squares)), np.sqrt(np.asarray(residual))
+        return Scale(np.where(columns > 0, columns, 1.0), np.where(residual > 0, residual, 1.0), value)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far the value can be from the optimum.
+
+    kind "strong convexity": f − f* ≤ gap, a bound (‖g‖²/2μ with μ > 0 in every coordinate).
+    kind "newton decrement": f − f* ≈ gap = ½gᵀH⁻¹g, exact for a quadratic and otherwise to second order near the
+    optimum. It is not a bound. Where the Hessian is singular it is given only if the gradient vanishes, to rounding,
+    in the directions without curvature.
+    """
+
+    kind: str
+    gap: float
+
+    @property
+    def is_bound(self) -> bool:
+        return self.kind == "strong convexity"
+
+
+def certificate(loss: LinearLoss, measurement: Measurement, unit: float) -> Certificate | None:
+    """What a measurement certifies, with `unit` the size of f; None when nothing is known of its distance."""
+    mu, newton = loss.strong_convexity(), measurement.newton
+    if mu > 0:
+        return Certificate("strong convexity", norm(measurement.gradient) ** 2 / (2 * mu))
+    if newton is not None and newton.unresolved <= RESOLVED * abs(unit) ** 0.5:
+        return Certificate("newton decrement", 0.5 * newton.decrement)
+    return None

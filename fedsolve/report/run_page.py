@@ -1,0 +1,263 @@
+"""The report of a run, and of a comparison, as one page each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fedsolve.loop.history import Row, Run
+from fedsolve.models.linear import LinearModel
+from fedsolve.report import accounts
+from fedsolve.report.figures import shows_slope
+from fedsolve.report.html_parts import (
+    Html,
+    badge,
+    code,
+    element,
+    figures,
+    folded,
+    image,
+    page,
+    paragraph,
+    section,
+    table,
+)
+from fedsolve.report.tables import BAD, COLUMNS, GOOD, LIMITS, number, size
+
+MOST_WEIGHTS, MOST_OUTPUTS, MOST_ROWS = 60, 6, 25
+SLOPE = (
+    "The dotted “slope of ∏ cₜ” is the theory of SHED: cₜ = 1 − λ̄_n/ρ̄_t, from the eigenvalues that the clients sent, "
+    "multiplied up. For least squares it bounds how fast the distance to the solution falls, for other losses in the "
+    "limit; it begins at the first gradient norm, so that only slopes compare."
+)
+
+
+@dataclass(frozen=True)
+class About:
+    """What a page says besides the runs themselves."""
+
+    title: str
+    described: str  # the data and the clients, in a few words
+    command: str  # that makes it again
+    figure: bytes | None = None
+    config: str | None = None  # the run file
+    feature_names: Sequence[str] | None = None
+
+
+def run_page(about: About, run: Run, summary: Mapping[str, Any]) -> str:
+    """One run."""
+    return page(
+        about.title,
+        paragraph(about.described, kind="quiet"),
+        _ending(run.status, run.message),
+        figures(_first_numbers(summary, run.model)),
+        section("How good it is", paragraph(certificate_sentence(run))),
+        _convergence(about, [run]),
+        section("Model", *_model(run.model, about.feature_names)),
+        _columns([run]),
+        section("History", *_history(run.history)),
+        section("What was sent", *accounts.tables(run.ledger)),
+        _making(about, [(summary["algorithm"], summary["hyper_parameters"])], run.seed),
+    )
+
+
+def comparison_page(
+    about: About, rows: Sequence[Mapping[str, Any]], runs: Mapping[str, Run], columns: Sequence[str], said: str = ""
+) -> str:
+    """Several runs on one problem: `rows` are those of the table, `runs` the finished ones by label."""
+    failed = [row for row in rows if row["algorithm"] not in runs]
+    inner = [
+        folded(
+            label,
+            _ending(run.status, run.message),
+            paragraph(certificate_sentence(run)),
+            element("h3", "History"),
+            *_history(run.history),
+            element("h3", "What was sent"),
+            *accounts.tables(run.ledger),
+            element("h3", "Model"),
+            *_model(run.model, about.feature_names),
+        )
+        for label, run in runs.items()
+    ]
+    headings = [(COLUMNS[key][0], COLUMNS[key][2] == "right") for key in columns]
+    cells = [[_cell(key, row.get(key)) for key in columns] for row in rows]
+    return page(
+        about.title,
+        paragraph(about.described, kind="quiet"),
+        section("Side by side", table(headings, cells), paragraph(said) if said else ""),
+        *(paragraph(badge(row["status"], False), f" {row['algorithm']}: {row['message']}.") for row in failed),
+        _convergence(about, runs.values()),
+        section("One by one", *inner),
+        _columns(runs.values()),
+        _making(
+            about,
+            [(row["algorithm"], row["hyper_parameters"]) for row in rows if "hyper_parameters" in row],
+            next((run.seed for run in runs.values()), None),
+        ),
+    )
+
+
+def certificate_sentence(run: Run) -> str:
+    """What is known of the distance to the optimum, and no more."""
+    measured = next((row for row in reversed(run.history) if row.gradient_norm is not None), None)
+    if measured is None or measured.gradient_norm is None:
+        return "Nothing was measured, so nothing is known of the distance to the optimum."
+    if run.status == "diverged" or not math.isfinite(measured.gradient_norm):
+        return "The run did not end at an optimum, so nothing is certified."
+    said = f"The norm of the gradient is {number(measured.gradient_norm)} after round {measured.round}"
+    if measured.measured_share < 1 - 1e-12:
+        return (
+            f"{said}, but only clients with {measured.measured_share:.0%} of the weight were asked or answered: "
+            "it certifies nothing about the objective of all."
+        )
+    proof = run.certificate
+    if proof is None:
+        return (
+            f"{said}. There is no certificate for the value: the penalty does not reach every coordinate, and this "
+            "algorithm does not know the Newton decrement."
+        )
+    if proof.is_bound:
+        return (
+            f"{said}, so the objective is at most {number(proof.gap)} above its minimum: a bound, by strong convexity "
+            "(‖g‖²/2μ), up to the rounding of the gradient itself."
+        )
+    return (
+        f"{said}, and half the squared Newton decrement says that the objective is about {number(proof.gap)} above its "
+        "minimum: an estimate, exact for a quadratic, otherwise to second order near the optimum, and no bound."
+    )
+
+
+def thinned(rows: Sequence[Row], most: int = MOST_ROWS) -> list[Row]:
+    """At most so many rows: the first ones, the last, and others at even distances."""
+    if len(rows) <= most:
+        return list(rows)
+    first = most // 3
+    rest = most - first
+    picked = [*range(first), *(first + round(k * (len(rows) - 1 - first) / (rest - 1)) for k in range(rest))]
+    return [rows[index] for index in picked]
+
+
+# ── parts ──
+
+
+def _cell(key: str, value: Any) -> Html | str:
+    text = str(COLUMNS[key][1](value))
+    look = "good" if value in GOOD else "bad" if value in BAD else None
+    return element("span", text, class_=look) if key == "status" else text
+
+
+def _ending(status: str, message: str) -> Html:
+    good = True if status in GOOD else False if status in BAD else None
+    return paragraph(badge(LIMITS.get(status, status), good), f" {message[:1].upper()}{message[1:]}.")
+
+
+def _first_numbers(summary: Mapping[str, Any], model: Any) -> list[tuple[str, str]]:
+    found = [
+        ("rounds", str(summary["rounds"])),
+        ("sent up, all clients", size(summary["bytes_up"])),
+        ("sent down, all clients", size(summary["bytes_down"])),
+        ("value", number(summary["value"], 6)),
+        ("‖gradient‖", number(summary["gradient_norm"])),
+    ]
+    for where, value in (summary.get("scores") or {}).items():
+        if value is not None:
+            kind = "accuracy" if getattr(model, "is_classifier", False) else "R²"
+            found.append((f"{kind}, {where}ing data", f"{value:.4g}"))
+    return [*found, ("seconds", f"{summary['seconds']:.2f}")]
+
+
+def _convergence(about: About, runs: Iterable[Run]) -> Html | str:
+    if about.figure is None:
+        return ""
+    drawn = image(about.figure, f"Convergence: gradient norm and value. {about.title}")
+    told = any(shows_slope(run.history) for run in runs)
+    return section("Convergence", drawn, paragraph(SLOPE, kind="quiet") if told else "")
+
+
+def _model(model: Any, names: Sequence[str] | None) -> list[Html]:
+    w = getattr(model, "w", None)
+    if not isinstance(model, LinearModel) or w is None or w.ndim > 2 or len(w.reshape(len(w), -1)[0]) > MOST_OUTPUTS:
+        shape = "" if w is None else f" Its weights have shape {' × '.join(map(str, w.shape))}."
+        return [paragraph(f"A {type(model).__name__}.{shape} It is in model.npz.")]
+    if len(w) > MOST_WEIGHTS:
+        return [paragraph(f"A linear model with {len(w)} weights, of norm {number(float((w**2).sum() ** 0.5), 4)}.")]
+    outputs = w.reshape(len(w), -1)
+    names = _names(model, names)
+    known = names if names is not None and len(names) == len(model.coef) else None
+    labels = [*(known or [f"feature {index}" for index in range(len(model.coef))])]
+    labels += ["(intercept)"] * model.intercept
+    wide = outputs.shape[1] > 1
+    classes = model.classes if wide and model.classes is not None and len(model.classes) == outputs.shape[1] else None
+    heads = [str(one) for one in classes or range(outputs.shape[1])] if wide else ["weight"]
+    said = [paragraph("Weights are those of the columns after preprocessing.")] if model.transform is not None else []
+    if not wide and model.is_classifier and model.classes is not None:
+        said.append(paragraph(f"A positive weight speaks for “{model.classes[1]}”, against “{model.classes[0]}”."))
+    body = [[label, *(f"{one:.6g}" for one in row)] for label, row in zip(labels, outputs.tolist(), strict=True)]
+    return [*said, table([("feature", False), *((head, True) for head in heads)], body)]
+
+
+def _names(model: LinearModel, names: Sequence[str] | None) -> Sequence[str] | None:
+    """What the columns are called: as the model has it, or the transform, or the data, in this order; a transform that
+    was told no names numbers them, and the data may know better."""
+    if model.features is not None:  # weights of features, which have no names
+        return None
+    if model.feature_names is not None:
+        return model.feature_names
+    if model.transform is None:
+        return names
+    made = tuple(model.transform.feature_names())
+    numbered = made == tuple(f"x{index}" for index in range(len(made)))
+    return names if numbered and names is not None and len(names) == len(made) else made
+
+
+def _columns(runs: Iterable[Run]) -> Html | str:
+    """What the clients' raw columns lack: the same for all runs on one problem."""
+    transforms = (getattr(run.model, "transform", None) for run in runs)
+    transform = next((one for one in transforms if one is not None), None)
+    gaps = [] if transform is None else transform.gaps()
+    if not gaps:
+        return ""
+    rows = [[name, f"{missing:.1%}", f"{unseen:.1%}"] for name, missing, unseen in gaps]
+    said = "Shares of the weight of all clients' samples; columns without gaps are left out. Learned from sums."
+    return section(
+        "Missing and unseen cells",
+        table([("column", False), ("missing", True), ("in no declared category", True)], rows),
+        paragraph(said, kind="quiet"),
+    )
+
+
+def _history(rows: Sequence[Row]) -> list[Html]:
+    shown = thinned(rows)
+    names = ("round", "value", "‖gradient‖", "gap", "up", "down", "seconds", "clients", "weight")
+    lines = [
+        (
+            str(row.round),
+            number(row.value, 8),
+            number(row.gradient_norm),
+            "–" if row.gap is None else f"{'≤' if row.gap_is_bound else '≈'} {number(row.gap)}",
+            size(row.bytes_up),
+            size(row.bytes_down),
+            f"{row.seconds:.2f}",
+            str(row.cohort),
+            f"{row.share:.0%}",
+        )
+        for row in shown
+    ]
+    left_out = f" {len(shown)} of {len(rows)} rounds; all are in history.jsonl." if len(shown) < len(rows) else ""
+    said = "Bytes are the algorithm's, of all clients, from the start; gap is the certificate for f − f*."
+    return [table([(name, True) for name in names], lines), paragraph(said + left_out, kind="quiet")]
+
+
+def _making(about: About, made: Sequence[tuple[str, str]], seed: int | None) -> Html:
+    parts: list[Html] = [element("h3", "To repeat it"), code(about.command)]
+    if about.config is not None:
+        parts += [element("h3", "Run file"), code(about.config)]
+    if made:
+        parts.append(element("h3", "Hyper-parameters"))
+        parts.append(code("\n".join(f"{label}: {described}" for label, described in made)))
+    if seed is not None:
+        parts.append(paragraph(f"Seed {seed}.", kind="quiet"))
+    return section("How it was made", *parts)

@@ -1,0 +1,155 @@
+"""Methods on problems, to one gap: the table and the figure that most experiments of paper 002 are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from fedsolve.reproduce.figures import Curve, draw_curves
+from fedsolve.reproduce.harness import Seeds
+from fedsolve.reproduce.result import Cell, Column, Measured
+from fedsolve.reproduce.shed.gaps import Optimum, Trace, optimum
+from fedsolve.reproduce.shed.methods import Method
+from fedsolve.reproduce.shed.problems import Problem
+
+GAP = 1e-10  # f − f*, of all counts
+FLOOR = 1e-14  # what is drawn of gaps that rounding made
+POINTS = 300  # of a curve
+DEGRADED, NOT_DEGRADED = 1.5, 1.25  # times the rounds where agents are alike
+Counted: TypeAlias = Literal["iterations", "rounds", "vectors", "bytes", "hessians"]
+AXES: dict[Counted, str] = {"rounds": "communication rounds", "vectors": "vectors sent by an agent"}
+Make: TypeAlias = Callable[[int], Problem]  # by the seed
+COUNTING = (
+    "Counted until f − f* ≤ 1e-10. Rounds are exchanges, that of the line search included, as the paper counts them; "
+    "vectors are numbers sent by an agent over n, the losses of a search included; bytes are both ways, all agents."
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Traces by problem and method, one per seed."""
+
+    traces: Mapping[tuple[str, str], Sequence[Trace]]
+    abouts: Mapping[str, str]  # what each problem is, for seed 0
+    most: int  # rounds that a method was given
+    longer: Mapping[str, int] = field(default_factory=dict)  # by method, where it was given others
+
+    def measured(self, problem: str, method: str, counted: Counted, printed: float | str | None = None) -> Measured:
+        """At the gap; infinite where it was not reached."""
+        found = self.traces[problem, method]
+        return Measured(tuple(one.until(GAP, _counts(one, counted)) for one in found), printed)
+
+    def ratio(self, problem: str, over: str, under: str, counted: Counted) -> Measured:
+        """Of two methods, seed by seed; NaN where the second is not there."""
+        return _ratio(*(self.measured(problem, one, counted) for one in (over, under)))
+
+    def between(self, problem: str, other: str, method: str, counted: Counted) -> Measured:
+        """Of one method on two problems, seed by seed; NaN where it is not there on the second."""
+        return _ratio(*(self.measured(one, method, counted) for one in (problem, other)))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        whole = "{:,.0f}".format
+        return (
+            Column("problem"),
+            Column("method"),
+            Column("iterations", whole, infinite="–"),
+            Column("rounds", whole, infinite="not there"),
+            Column("vectors", whole, infinite="–"),
+            Column("MB", lambda value: f"{value / 1e6:.3g}", infinite="–"),
+            Column("Hessians", whole, infinite="–"),
+        )
+
+    def rows(self, printed: Mapping[tuple[str, str, Counted], float] | None = None) -> list[tuple[Cell, ...]]:
+        noted = printed or {}
+        kinds: tuple[Counted, ...] = ("iterations", "rounds", "vectors", "bytes", "hessians")
+        return [
+            (
+                problem,
+                method,
+                *(self.measured(problem, method, one, noted.get((problem, method, one))) for one in kinds),
+            )
+            for problem, method in self.traces
+        ]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        others = "".join(f", {name} after {rounds:,}" for name, rounds in self.longer.items())
+        return (
+            COUNTING,
+            f"“Not there” is after {self.most:,} rounds{others}.",
+            *(f"{name}: {about}." for name, about in self.abouts.items()),
+        )
+
+    def draw(self, figure: Any) -> None:
+        """A row of panels per axis, a column per problem."""
+        grid = figure.subplots(len(AXES), len(self.abouts), squeeze=False, sharey="col")
+        for column, problem in enumerate(self.abouts):
+            for row, (counted, label) in enumerate(AXES.items()):
+                axis = grid[row][column]
+                found = {method: one for (where, method), one in self.traces.items() if where == problem}
+                draw_curves(axis, {name: _curve(one, counted) for name, one in found.items()}, over=label)
+                axis.set_ylabel("f − f*")
+            grid[0][column].set_title(problem, fontsize=10)
+            if column == 0 or self._methods(problem) != self._methods(next(iter(self.abouts))):
+                grid[0][column].legend(frameon=False, fontsize=8)
+
+    def _methods(self, problem: str) -> list[str]:
+        return [method for where, method in self.traces if where == problem]
+
+
+def compare(
+    seeds: Seeds, problems: Mapping[str, Make], methods: Sequence[Method] | Mapping[str, Sequence[Method]], most: int
+) -> Comparison:
+    """Every method on every problem (or by problem those that are named for it), until the gap or so many rounds."""
+    lists = methods if isinstance(methods, Mapping) else {name: methods for name in problems}
+    cases = [_Case(problem, method) for problem in problems for method in lists[problem]]
+    traces: dict[tuple[str, str], list[Trace]] = {(case.problem, case.method.name): [] for case in cases}
+    abouts: dict[str, str] = {}
+    at, best = (-1, ""), None  # problems are large: one at a time
+    for seed, case in seeds.over(cases):
+        if best is None or at != (seed, case.problem):
+            posed = problems[case.problem](seed)
+            at, best = (seed, case.problem), _solved(posed)
+            abouts.setdefault(case.problem, posed.about)
+        traces[case.problem, case.method.name].append(case.method.follow(best, gap=GAP, rounds=most, seed=seed))
+    longer = {case.method.name: case.method.most for case in cases if case.method.most is not None}
+    return Comparison(traces, abouts, most, longer)
+
+
+@dataclass(frozen=True)
+class _Case:
+    problem: str
+    method: Method
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.method.name}"
+
+
+def _solved(problem: Problem) -> Optimum:
+    return optimum(problem.clients, problem.loss)
+
+
+def _ratio(over: Measured, under: Measured) -> Measured:
+    pairs = zip(over.values, under.values, strict=True)
+    return Measured(tuple(a / b if np.isfinite(b) else np.nan for a, b in pairs))
+
+
+def _counts(trace: Trace, counted: Counted) -> Sequence[float]:
+    if counted == "iterations":
+        return range(len(trace.gaps))
+    return trace.exchanges if counted == "rounds" else getattr(trace, counted)
+
+
+def _curve(traces: Sequence[Trace], counted: Counted) -> Curve:
+    """Gaps at the same places for all seeds: between two iterates the gap is that of the earlier one."""
+    ends = sorted(_counts(one, counted)[-1] for one in traces)
+    places = np.linspace(0.0, ends[len(ends) // 2], POINTS)
+    ys = []
+    for one in traces:
+        before = np.searchsorted(np.asarray(_counts(one, counted)), places, side="right") - 1
+        ys.append(np.maximum(np.asarray(one.gaps)[np.maximum(before, 0)], FLOOR).tolist())
+    return Curve([places.tolist()] * len(traces), ys)

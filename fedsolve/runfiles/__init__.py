@@ -1,0 +1,1 @@
+"""Run files, the names they may use, and the problem they describe."""

@@ -1,0 +1,67 @@
+"""What a selection chose between, and the run file with what it has chosen."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fedsolve.losses import LinearLoss
+from fedsolve.runfiles import toml_writer as toml
+from fedsolve.runfiles.run_file import Select
+
+
+def values(what: Select, loss: LinearLoss) -> dict[str, Any]:
+    """The keys of [select] as they are in this loss; `features` is a table, as in a run file."""
+    lists = what.lists()
+    found: dict[str, Any] = {name: getattr(loss, name) for name in lists if name != "features"}
+    if "features" in lists:
+        found["features"] = {name: getattr(loss.features, name) for name in lists["features"]}
+    return found
+
+
+def flat_values(what: Select, loss: LinearLoss) -> dict[str, Any]:
+    """The same without tables, for columns."""
+    found = values(what, loss)
+    inner = found.pop("features", {})
+    return {**found, **inner}
+
+
+def ends(what: Select, best: LinearLoss, grid: Sequence[LinearLoss]) -> list[str]:
+    """A choice at the end of a list says that the list may end too early."""
+    said = []
+    for name, value in flat_values(what, best).items():
+        tried = {flat_values(what, loss)[name] for loss in grid}
+        if len(tried) < 2 or not all(isinstance(one, int | float) for one in tried):
+            continue
+        if value == min(tried) > 0:
+            said.append(f"{name} = {value:g} is the smallest of its list: smaller ones may be better still.")
+        if value == max(tried):
+            said.append(f"{name} = {value:g} is the largest of its list: larger ones may be better still.")
+    return said
+
+
+def chosen_run_file(text: str, folder: Path, chosen: dict[str, Any], said: str) -> str:
+    """`text` with the chosen values in its loss, and without [select].
+
+    Written anew from what it means: comments of the original are not kept, `said` is the only one.
+    """
+    tables = tomllib.loads(text)
+    for key in ("file", "labels"):
+        if key in tables["data"]:
+            tables["data"][key] = str((folder / Path(tables["data"][key]).expanduser()).resolve())
+    tables.pop("select", None)
+    if "loss" in tables:
+        tables["loss"] = _with(tables["loss"], chosen)
+    for table in tables.get("algorithms", [tables.get("algorithm", {})]):
+        if "loss" in table:
+            table["loss"] = _with(table["loss"], chosen)
+    return f"# {said}\n\n{toml.dumps(tables)}"
+
+
+def _with(loss: Any, chosen: dict[str, Any]) -> dict[str, Any]:
+    """A loss as it stands in a run file, by its name alone or as a table, with other values."""
+    table: dict[str, Any] = {"name": loss} if isinstance(loss, str) else dict(loss)
+    features = {**table.get("features", {}), **chosen.get("features", {})}
+    return {**table, **chosen} | ({"features": features} if features else {})

@@ -1,0 +1,1 @@
+"""Columns and labels of tables, matched by name and never by place."""
