@@ -1,4 +1,4 @@
-"""Figures 3 to 5 and Table 3 of paper 000: quick forms against answers found another way, full ones with -m slow."""
+"""Figures 3 to 5 and Table 3 of FedNewton: quick forms against answers found another way, full ones with -m slow."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_fig4_quick() -> None:
 
 
 def test_fig5_quick_follows_the_closed_form() -> None:
-    """e_t = (I − AH)^t e_0, notes on paper 000."""
+    """For a quadratic loss the error is e_t = (I − AH)^t e_0."""
     outcome = perform(find("fednewton-fig5"), quick=True)
     assert outcome.result.status == "ok"
     posed = problem(20, 500, 0.01, 0, beta=0.001)
