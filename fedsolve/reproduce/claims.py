@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fedsolve.report.tables import number
 from fedsolve.reproduce.result import Measured, Verdict
 
-REFERENCE = "Reference values come from an independent NumPy implementation of the paper."
+REFERENCE = "Reference values come from an independent NumPy implementation."
 RULE = (
     "A reference value marked ≈ is confirmed if it lies between the smallest and the largest value of our seeds, give "
     "or take half a unit of its last digit. With fewer than five seeds there is no verdict."
