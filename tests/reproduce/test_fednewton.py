@@ -24,7 +24,7 @@ def column(outcome: Outcome, heading: str) -> list[Any]:
 def test_fig3_quick() -> None:
     outcome = perform(find("fednewton-fig3"), quick=True)
     assert outcome.result.status == "ok"
-    # KRR of 10 clients, by another road: its weights are the pooled ones, its error that at the test points.
+    # KRR of 10 clients, computed another way: its weights are the pooled ones, its error that at the test points.
     posed = problem(10, 1000, 0.0, 0)
     inputs, truth = posed.test
     y = np.concatenate([client.y for client in posed.clients])
