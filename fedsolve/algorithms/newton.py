@@ -2,8 +2,8 @@
 
     w ← w − η H⁻¹ g,   g = Σ p_j ∇f_j(w),  H = Σ p_j ∇²f_j(w)
 
-Efficient Newton-type Federated Learning with Non-IID Data. Anonymous authors, under double-blind review
-    (Proposition 1, which holds for every twice differentiable loss).
+Efficient Newton-type Federated Learning with Non-IID Data (Proposition 1, here for every twice differentiable loss)
+    Anonymous authors, under double-blind review.
 
 When p² numbers per client and round are affordable this is the method to use: the pooled solution in a handful of
 rounds, however the data is split. Value, gradient and Hessian of the next point travel in one exchange, so a round is
