@@ -326,9 +326,9 @@ class Runtime:
     def _sending_less(self) -> str:
         if "folds" in self.serves.protocols:  # a cross-validation
             return ", or set a smaller reply_bytes, so that less is asked for at a time"
-        if type(self.serves.protocols.get("algorithm")).__name__.startswith("SHED"):
+        if getattr(self.serves.protocols.get("algorithm"), "fits_link", False):
             return ""
-        return ", or use an algorithm that sends less (SHED fits what it sends to the link)"
+        return ", or use an algorithm that sends less or fits what it sends to the link"
 
 
 def _failure(head: Preamble, where: str, error: Exception) -> Failure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedsolve.curvature.collected import HowMany
+from fedsolve.curvature.options import HowMany
 from fedsolve.report.tables import number
 from fedsolve.reproduce.claims import REFERENCE, at_least, at_most, spread, stated, within
 from fedsolve.reproduce.harness import Seeds, experiment

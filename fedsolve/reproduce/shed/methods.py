@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from fedsolve.algorithms import AGD, GIANT, SHED, FedNL, MontDec, Newton, SHEDLeastSquares
-from fedsolve.curvature.collected import HowMany
 from fedsolve.curvature.compressors import RankR
+from fedsolve.curvature.options import HowMany
 from fedsolve.curvature.renewals import Fibonacci, GradientNorm, Renewals
 from fedsolve.descent import Armijo
 from fedsolve.federation.client import Client
