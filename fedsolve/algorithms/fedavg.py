@@ -53,7 +53,7 @@ class FedAvg:
     def smoothness(self, client: Client) -> float:
         return self.loss.smoothness(client)
 
-    @client_step
+    @client_step(together=True)
     def local_update(self, client: Client, w: Array, step_size: float) -> Array:
         require_positive("step_size", step_size)
         return self.local.run(self.loss, client, w, step_size)

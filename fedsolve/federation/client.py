@@ -290,6 +290,16 @@ class Client:
             self._generator = np.random.default_rng([seed, self.key, *rest])
         return self._generator
 
+    def draw(self, function: Callable[[np.random.Generator, int], Array]) -> Array:
+        """`function(client.rng, client.n_samples)`: how a step that may run together for many clients draws by chance.
+
+        The array's shape must not depend on what is drawn."""
+        return function(self.rng, self.n_samples)
+
+    def number(self, value: Array) -> float:
+        """An array of one entry as a number. `float(value)`, but steps that may run together can use it."""
+        return float(value)
+
     def count(self, what: str, amount: int) -> None:
         """Note a computation: sample gradients, Hessians, loss evaluations, factorisations, rows of features."""
         self.counts[what] = self.counts.get(what, 0) + amount

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints, overload
 
 import numpy as np
 
@@ -20,16 +20,40 @@ from fedsolve.wire.contracts import Check, by_name, checker, dataclasses_in, fie
 Step = TypeVar("Step", bound=Callable[..., Any])
 
 _MARK = "__client_step__"
+_TOGETHER = "__together__"
 
 
-def client_step(function: Step) -> Step:
-    """Mark a method as one that runs where the data is. Its annotations are its contract on the wire."""
-    setattr(function, _MARK, True)
-    return function
+@overload
+def client_step(function: Step, /) -> Step: ...
+
+
+@overload
+def client_step(*, together: bool = False) -> Callable[[Step], Step]: ...
+
+
+def client_step(function: Step | None = None, /, *, together: bool = False) -> Step | Callable[[Step], Step]:
+    """Mark a method as one that runs where the data is. Its annotations are its contract on the wire.
+
+    together  whether the step is array code throughout, so that one call may serve many clients (`stacked.py` says
+              what such a step may use): `@client_step(together=True)`. It still runs for one client at a time wherever
+              a transport does not run clients together
+    """
+
+    def mark(step: Step) -> Step:
+        setattr(step, _MARK, True)
+        setattr(step, _TOGETHER, together)
+        return step
+
+    return mark if function is None else mark(function)
 
 
 def is_client_step(function: Any) -> bool:
     return getattr(function, _MARK, False) is True
+
+
+def runs_together(function: Callable[..., object]) -> bool:
+    """Whether a client step was marked with `together=True`."""
+    return getattr(function, _TOGETHER, False) is True
 
 
 @dataclass(frozen=True)
