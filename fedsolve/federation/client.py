@@ -19,16 +19,8 @@ from fedsolve.federation.protocol import client_step
 from fedsolve.numerics.design import Design, as_design
 from fedsolve.numerics.linalg import like, namespace, to_numpy
 from fedsolve.numerics.structured_arrays import STRUCTURED, Symmetric
-from fedsolve.tables.names import (
-    Classes,
-    Labels,
-    checked_classes,
-    encode_labels,
-    named_matrix,
-    order_of,
-    split_frame,
-    take_columns,
-)
+from fedsolve.tables.labels import Classes, Labels, checked_classes, encode_labels
+from fedsolve.tables.names import named_matrix, order_of, split_frame, take_columns
 from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Counts
 

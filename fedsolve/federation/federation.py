@@ -28,7 +28,8 @@ from fedsolve.federation.ledger import ExchangeRecord, Ledger, Receipts, Tables,
 from fedsolve.federation.participation import Participation
 from fedsolve.federation.protocol import fingerprint
 from fedsolve.federation.transports.base import Transport, absences
-from fedsolve.tables.names import Classes, agreed_classes, agreed_columns, check_numbering
+from fedsolve.tables.labels import Classes, agreed_classes, check_numbering
+from fedsolve.tables.names import agreed_columns
 from fedsolve.typing import Array
 from fedsolve.version import __version__
 from fedsolve.wire.encoding import REQUEST, Part, Preamble
