@@ -87,12 +87,12 @@ class Sharing:
     def asked(
         self,
         fed: Federation,
-        step: Callable[..., Any],
+        step: Callable[..., Increment],
         rule: Renewals,
         increment: HowMany,
         n: int,
         renews: bool = False,
-    ) -> tuple[Sharing, Gather]:
+    ) -> tuple[Sharing, Gather[Increment]]:
         """The next iteration, and the call of `step` that asks for its eigenpairs (lines 4–14)."""
         t = self.t if self.ahead else self.t + 1
         renews = renews or rule.due(t, self.renewed, n, self.norms)

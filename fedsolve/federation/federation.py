@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from fedsolve.errors import ConfigError, DataError, QuorumNotReached, WrongType
-from fedsolve.federation.calls import Call, Gather, Mean, PerClient, Sum, for_client
+from fedsolve.federation.calls import ByClient, Call, Gather, Mean, Sum, for_client
 from fedsolve.federation.client import Client
 from fedsolve.federation.client_checks import ClientInfo, LabelledInfo, check_client_names, check_joined
 from fedsolve.federation.joining import Joining
@@ -35,6 +35,10 @@ from fedsolve.wire.encoding import REQUEST, Part, Preamble
 from fedsolve.wire.messages import MOST_CALLS, Failure, Purpose, Reply, Request
 
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+P = ParamSpec("P")
 
 # Set-up exchanges are numbered from here, apart from those a round counts.
 SETUP_EXCHANGE = 2**31
@@ -114,27 +118,41 @@ class Federation:
         self._durable = False
         self._present: tuple[str, ...] = self.clients
         self._previous: tuple[str, ...] | None = None
-        self._attached: tuple[tuple[Call, ...], Callable[[tuple[Any, ...]], None]] | None = None
+        self._attached: tuple[tuple[Call[Any], ...], Callable[[tuple[Any, ...]], None]] | None = None
 
     # ── the verbs ──
 
-    def mean(self, step: Callable[..., Any], /, *unnamed: Any, **arguments: Any) -> Any:
-        """The average of the clients' replies, weighted by `client.weight` (or `weights="uniform"`).
+    # Typed through the step: a misspelt, missing or wrong argument is an error of the type checker.
+
+    def mean(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """The average of the clients' replies, weighted by `client.weight`; `Mean(…).uniform()` is the plain one.
 
         The server's process receives the replies one by one; the caller gets their average.
         """
-        return self.exchange(Mean(step, *unnamed, **arguments))[0]
+        return self.exchange(Mean(step, *args, **kwargs))[0]
 
-    def sum(self, step: Callable[..., Any], /, *unnamed: Any, **arguments: Any) -> Any:
+    def sum(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """The sum of the clients' replies, which the server's process receives one by one."""
-        return self.exchange(Sum(step, *unnamed, **arguments))[0]
+        return self.exchange(Sum(step, *args, **kwargs))[0]
 
-    def gather(self, step: Callable[..., Any], /, *unnamed: Any, **arguments: Any) -> Any:
+    def gather(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> dict[str, T]:
         """Each client's reply by itself, as a dict in the order of the clients."""
-        return self.exchange(Gather(step, *unnamed, **arguments))[0]
+        return self.exchange(Gather(step, *args, **kwargs))[0]
 
-    def exchange(self, *calls: Call) -> tuple[Any, ...]:
-        """Several calls in one message each way."""
+    @overload
+    def exchange(self, one: Call[A], /) -> tuple[A]: ...
+
+    @overload
+    def exchange(self, one: Call[A], two: Call[B], /) -> tuple[A, B]: ...
+
+    @overload
+    def exchange(self, one: Call[A], two: Call[B], three: Call[C], /) -> tuple[A, B, C]: ...
+
+    @overload
+    def exchange(self, *calls: Call[T]) -> tuple[T, ...]: ...
+
+    def exchange(self, *calls: Call[Any]) -> tuple[Any, ...]:
+        """Several calls in one message each way; the results in the order of the calls."""
         if self._attached is None:
             return self._run(calls, _purposes(self._purpose, calls))
         # What the run wants to measure travels along with the first exchange of the round.
@@ -260,7 +278,7 @@ class Federation:
         self._present = self.participation.invite(self.seed, round, self.clients) if round else self.clients
         self._enter_server()
 
-    def measure(self, *calls: Call) -> tuple[tuple[Any, ...], float] | None:
+    def measure(self, *calls: Call[Any]) -> tuple[tuple[Any, ...], float] | None:
         """An exchange with all clients that serves only to measure: results, and the share of the weight behind them.
 
         It leaves the cohort of the round as it is, and holds no quorum; None if nobody answered.
@@ -277,7 +295,7 @@ class Federation:
             self._present, self.participation, self._exchange = cohort, policy, exchange
             self._measures += 1
 
-    def attach(self, calls: tuple[Call, ...], receive: Callable[[tuple[Any, ...]], None]) -> None:
+    def attach(self, calls: tuple[Call[Any], ...], receive: Callable[[tuple[Any, ...]], None]) -> None:
         """Let `calls` travel with the next exchange, and hand their results to `receive`."""
         self._attached = (calls, receive)
 
@@ -302,7 +320,7 @@ class Federation:
 
     # ── one exchange ──
 
-    def _run(self, calls: Sequence[Call], purposes: Sequence[Purpose]) -> tuple[Any, ...]:
+    def _run(self, calls: Sequence[Call[Any]], purposes: Sequence[Purpose]) -> tuple[Any, ...]:
         if not 0 < len(calls) <= MOST_CALLS:
             raise ConfigError(f"an exchange has 1 to {MOST_CALLS} calls, got {len(calls)}: divide them among several")
         setup = purposes[0] == "setup"
@@ -348,9 +366,9 @@ class Federation:
         return tuple([collector.outcome() for collector in collectors])
 
     def _requests(
-        self, calls: Sequence[Call], routes: Part, asked: tuple[str, ...], exchange: int
+        self, calls: Sequence[Call[Any]], routes: Part, asked: tuple[str, ...], exchange: int
     ) -> dict[str, Request]:
-        individual = any([isinstance(value, PerClient) for call in calls for value in call.arguments.values()])
+        individual = any([isinstance(value, ByClient) for call in calls for value in call.arguments.values()])
         shared = () if individual else tuple([Part(call.arguments) for call in calls])
 
         def request(state: tuple[int, int], arguments: tuple[Part, ...]) -> Request:
@@ -371,7 +389,7 @@ class Federation:
         made = {state: request(state, shared) for state in distinct}
         return {name: made[state] for name, state in zip(asked, states, strict=True)}
 
-    def _route(self, calls: Sequence[Call], purposes: Sequence[Purpose]) -> tuple[Part, tuple[str, ...]]:
+    def _route(self, calls: Sequence[Call[Any]], purposes: Sequence[Purpose]) -> tuple[Part, tuple[str, ...]]:
         """The names of the calls, as they travel and as the ledger writes them."""
         key = tuple([(self._name(call), call.name, purpose) for call, purpose in zip(calls, purposes, strict=True)])
         found = self._routes.get(key)
@@ -382,7 +400,7 @@ class Federation:
             )
         return found
 
-    def _name(self, call: Call) -> str:
+    def _name(self, call: Call[Any]) -> str:
         found = self._names.get(id(call.protocol))
         if found is not None:
             return found[1]
@@ -537,5 +555,5 @@ class Federation:
         )
 
 
-def _purposes(purpose: Purpose, calls: Sequence[Call]) -> tuple[Purpose, ...]:
+def _purposes(purpose: Purpose, calls: Sequence[Call[Any]]) -> tuple[Purpose, ...]:
     return (purpose,) * len(calls)

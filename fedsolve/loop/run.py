@@ -12,7 +12,7 @@ import numpy as np
 
 from fedsolve.algorithms.base import Algorithm, Finished
 from fedsolve.errors import ConfigError, LinkExceeded, QuorumNotReached
-from fedsolve.federation.calls import Mean, Sum
+from fedsolve.federation.calls import Call, Mean
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.ledger import Ledger, Total
@@ -400,7 +400,7 @@ class _Loop:
     def _due(self, row: Row) -> bool:
         return self.measure_every > 0 and row.round % self.measure_every == 0
 
-    def _call(self, state: Value) -> Mean:
+    def _call(self, state: Value) -> Mean[tuple[float, Array]]:
         assert self.measure is not None
         return Mean(self.measure.value_and_gradient, w=state.w)
 
@@ -477,7 +477,7 @@ class _Loop:
         norms = [one.gradient_norm for one in self.history if one.doubt not in (None, UNASKED) and one.gradient_norm]
         return not norms or row.gradient_norm is None or row.gradient_norm <= 0.1 * min(norms)
 
-    def _ask_all(self, *calls: Mean | Sum) -> tuple[Any, ...] | None:
+    def _ask_all(self, *calls: Call[Any]) -> tuple[Any, ...] | None:
         """What all clients together answer; None if one of them does not, or has no room for it on its link."""
         try:
             found = self.fed.measure(*calls)
