@@ -17,6 +17,7 @@ from fedsolve.federation.aggregation import Total
 from fedsolve.federation.client import Client
 from fedsolve.federation.protocol import Signature, is_client_step, signature
 from fedsolve.typing import Value
+from fedsolve.wire.messages import Verb
 
 T = TypeVar("T")
 R = TypeVar("R", covariant=True)
@@ -44,7 +45,8 @@ def PerClient(values: Mapping[str, T]) -> T:
 class Call(ABC, Generic[R]):
     """A client step to be called, its arguments, and what to do with the replies; `R` is what the server gets."""
 
-    verb: ClassVar[str]
+    verb: ClassVar[Verb]
+    is_added: ClassVar[bool] = True  # whether the replies are added up, and so must have one shape
 
     def __init__(self, step: Callable[..., object], unnamed: tuple[object, ...], arguments: dict[str, object]) -> None:
         function = getattr(step, "__func__", None)
@@ -74,7 +76,7 @@ class Collector(Protocol[R]):
 class Mean(Call[T]):
     """The average of the replies, weighted by `client.weight` unless said otherwise: `Mean(step, w=w).uniform()`."""
 
-    verb = "mean"
+    verb: ClassVar[Verb] = "mean"
 
     def __init__(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> None:
         super().__init__(step, args, kwargs)
@@ -92,7 +94,7 @@ class Mean(Call[T]):
 class Sum(Call[T]):
     """The sum of the replies."""
 
-    verb = "sum"
+    verb: ClassVar[Verb] = "sum"
 
     def __init__(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> None:
         super().__init__(step, args, kwargs)
@@ -104,7 +106,8 @@ class Sum(Call[T]):
 class Gather(Call[dict[str, T]]):
     """Each reply by itself, by client."""
 
-    verb = "gather"
+    verb: ClassVar[Verb] = "gather"
+    is_added: ClassVar[bool] = False
 
     def __init__(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> None:
         super().__init__(step, args, kwargs)

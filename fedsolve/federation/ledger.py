@@ -189,10 +189,9 @@ def add_counts(into: dict[str, int], counts: Counts) -> None:
 class Receipts:
     """What the ledger needs to know of replies that may be gone already."""
 
-    __slots__ = ("counts", "names", "seconds", "sizes", "tries")
+    __slots__ = ("counts", "names", "seconds", "sizes")
 
     def __init__(self, calls: int) -> None:
-        self.tries: dict[str, int] = {}  # of those who were asked more than once
         self.names: list[str] = []
         self.sizes: list[int] = []  # of each reply: overhead, sizes of the results, 0, their scalars
         self.seconds: list[float] = []
@@ -242,6 +241,37 @@ class Tables:
             table.setflags(write=False)
             last = self._last[key] = (sizes, table[:rows], table[rows:])
         return last[1], last[2]
+
+
+def record_of(
+    tables: Tables,
+    when: tuple[int, int],
+    purposes: Sequence[Purpose],
+    asked: tuple[str, ...],
+    names: tuple[str, ...],
+    requests: Mapping[str, Request],
+    receipts: Receipts,
+    answered: tuple[str, ...],
+    tries: Mapping[str, int],
+) -> ExchangeRecord:
+    """What the ledger keeps of an exchange in a round (`when`); `names` are those of the calls."""
+    rows = 1 + len(names)
+    bytes_down, scalars_down = tables.table(("down", *names), sizes_down(requests), rows)
+    bytes_up, scalars_up = tables.table(("up", *names), receipts.sizes, rows)
+    return ExchangeRecord(
+        *when,
+        names,
+        tuple(purposes),
+        asked,
+        answered,
+        bytes_down,
+        bytes_up,
+        scalars_down,
+        scalars_up,
+        receipts.counts,
+        tries_of(asked, tries),
+        np.array(receipts.seconds),
+    )
 
 
 def sizes_down(requests: Mapping[str, Request]) -> list[int]:

@@ -75,6 +75,12 @@ class Participation:
         return clients
 
     @property
+    def is_tolerant(self) -> bool:
+        """Whether a client that fails is missing from the exchange, and the quorum decides. Where everyone is required,
+        or no quorum is set, its error ends the run."""
+        return 0 < self.quorum < 1
+
+    @property
     def simulates_losses(self) -> bool:
         return self.dropout > 0 or self.latency is not None
 

@@ -414,7 +414,7 @@ def test_thousands_of_calls_are_refused_before_any_work(count: int) -> None:
     assert str(MOST_CALLS) in answer.text
     assert calls == []
     # Nor in one process, where nothing is decoded.
-    routes = Part.plain([["working", "work", "algorithm"]] * count)
+    routes = Part.plain([["working", "work", "algorithm", "gather "]] * count)
     request = Request(Preamble(REQUEST, 1, number=2, used=1, keep=1), routes, (Part({}),) * count)
     assert isinstance(talker.runtime.answer(request), Failure)
     assert calls == []
@@ -571,7 +571,7 @@ def test_the_words_of_an_error_at_a_client_are_safe_on_both_sides() -> None:
     data = talker.runtime.answer_bytes(
         wire.encode(
             Preamble(REQUEST, 1, number=2, used=1, keep=1),
-            [Part.plain([["shouting", "shout", "algorithm"]]), Part({})],
+            [Part.plain([["shouting", "shout", "algorithm", "gather "]]), Part({})],
         )
     )
     assert len(data) < 3 * MOST_TEXT  # bounded where it leaves
