@@ -93,7 +93,8 @@ class Federation:
         self._exchanges = Exchanges(
             transport, routes, self.participation, aggregation or InTheClear(), seed, self.clients
         )
-        if self.participation.retries and hasattr(transport, "remember_replies"):
+        policy = self.participation
+        if (policy.retries or policy.is_tolerant) and hasattr(transport, "remember_replies"):
             transport.remember_replies = True  # what is asked again is answered again, not computed again
         self._exchange = self._setups = self._measures = 0
         self._purpose: Purpose = "algorithm"
@@ -340,9 +341,10 @@ class Federation:
 
         It leaves the cohort of the round as it is, and holds no quorum; None if nobody answered.
         """
-        asked, tolerant = self._exchanges.attendance.present(self.clients), self.participation.is_tolerant
-        question = Question(calls, _purposes("measure", calls), asked, MEASURE_EXCHANGE + self._measures, setup=False)
-        question.quorum, question.tolerant = False, tolerant
+        exchange = MEASURE_EXCHANGE + self._measures
+        asked = self.participation.asked(self.round, exchange, self._exchanges.attendance.present(self.clients))
+        question = Question(calls, _purposes("measure", calls), asked, exchange, setup=False)
+        question.quorum, question.tolerant = False, self.participation.is_tolerant
         cohort = self._present
         try:
             results = self._ask(question)

@@ -86,7 +86,7 @@ class Intake:
             except (WrongType, TooLarge) as error:
                 if self.tolerant:
                     raise Spoilt from error
-                raise
+                raise type(error)(f"client {name!r}: {error}") from None
             self.fail(name, self._misfit(name, reply))
 
     def skim(self, answers: Iterable[tuple[str, Reply | Failure]]) -> None:

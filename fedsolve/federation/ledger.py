@@ -91,6 +91,18 @@ class Total:
         )
 
 
+class Cohorts(dict[tuple[int, int], tuple[str, ...]]):
+    """Who answered which exchange, by (round, exchange); `invited` has who was asked first in each round."""
+
+    def __init__(self, records: Iterable[ExchangeRecord] = ()) -> None:
+        super().__init__()
+        self.invited: dict[int, tuple[str, ...]] = {}
+        for record in records:
+            self[record.round, record.exchange] = record.answered
+            if record.exchange == 0:
+                self.invited[record.round] = record.asked
+
+
 @dataclass(eq=True)
 class Ledger:
     """The accounts of a run. Only the federation writes here; algorithms never count."""
@@ -160,9 +172,9 @@ class Ledger:
             sums[key] = _with(sums.get(key, (0, 0, 0, 0)), entry)
         return {key: Total(*row) for key, row in sums.items()}
 
-    def cohorts(self) -> dict[tuple[int, int], tuple[str, ...]]:
-        """Who answered which exchange."""
-        return {(record.round, record.exchange): record.answered for record in self.records}
+    def cohorts(self) -> Cohorts:
+        """Who answered which exchange, by (round, exchange), and who was invited to which round: for `Replay`."""
+        return Cohorts(self.records)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Plain rows, for files."""

@@ -24,11 +24,16 @@ from fedsolve.wire.messages import Reply
 def is_finite(value: Value) -> bool:
     """Whether there is neither NaN nor an infinity in a value. Cheap: large finite numbers, whose sum overflows, may
     be called infinite too."""
+    with np.errstate(all="ignore"):
+        return _has_finite_sums(value)
+
+
+def _has_finite_sums(value: Value) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, np.ndarray):
         return value.dtype.kind != "f" or math.isfinite(float(value.sum()))
-    return all(map(is_finite, _parts(value)))
+    return all(map(_has_finite_sums, _parts(value)))
 
 
 def _is_finite_exactly(value: Value) -> bool:

@@ -57,7 +57,7 @@ class Talker:
     runtime: Runtime
 
     def ask(self, *calls: tuple[str, str, dict[str, Any]], purpose: str = "algorithm", **head: int) -> Reply | Failure:
-        routes = Part.plain([[protocol, step, purpose] for protocol, step, _ in calls])
+        routes = Part.plain([[protocol, step, purpose, "gather "] for protocol, step, _ in calls])
         parts = [routes, *(Part(arguments) for _, _, arguments in calls)]
         return decode_answer(
             self.runtime.answer_bytes(wire.encode(Preamble(REQUEST, **head), parts)), self.runtime.types
@@ -428,7 +428,7 @@ def test_a_request_without_calls_is_refused_and_so_are_too_many_at_the_server() 
     with pytest.raises(ConfigError, match="1 to 64 calls, got 0"):
         fed.exchange()
     with pytest.raises(ConfigError, match="got 65"):
-        fed.exchange(*[fs.calls.Gather(STEPS.name)] * 65)
+        fed.exchange(*[fs.Gather(STEPS.name)] * 65)
 
 
 # ── hostile clients ──
