@@ -38,7 +38,7 @@ class Curvature:
 
     def asked(
         self, fed: Federation, step: Callable[..., Increment], rule: Renewals, increment: HowMany, n: int
-    ) -> tuple[Curvature, Gather]:
+    ) -> tuple[Curvature, Gather[Increment]]:
         """Begin an iteration: the curvature, and the call of the client step that asks for its eigenpairs."""
         spectra, call = self.spectra.asked(fed, step, rule, increment, n)
         return replace(self, spectra=spectra), call

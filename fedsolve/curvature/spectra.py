@@ -82,7 +82,7 @@ class Spectra:
 
     def asked(
         self, fed: Federation, step: Callable[..., Increment], rule: Renewals, increment: HowMany, n: int
-    ) -> tuple[Spectra, Gather]:
+    ) -> tuple[Spectra, Gather[Increment]]:
         """Begin an iteration: the spectra, and the call of the client step that asks for its eigenpairs."""
         t = self.t if self.ahead else self.t + 1
         renews = self.overdue or rule.due(t, self.renewed, n, self.norms)

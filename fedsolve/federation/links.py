@@ -26,9 +26,9 @@ class Link:
     used is. A round is what the server numbers as one: a link describes a channel, and does not protect from a server
     that invents rounds.
 
-    A reply that does not fit ends the run with `LinkExceeded`; for clients that are unreachable at times there is
-    `Participation`. A link whose capacity changes overrides `allowance` or `vectors`; what it leaves to chance it draws
-    from `client.rng`, once a round.
+    A reply that does not fit ends the run with `LinkExceeded`; with a quorum between 0 and 1 its client is missing from
+    the exchange. For clients that are unreachable at times there is `Participation`. A link whose capacity changes
+    overrides `allowance` or `vectors`; what it leaves to chance it draws from `client.rng`, once a round.
     """
 
     bytes_per_round: int | None = None

@@ -35,6 +35,8 @@ class Row:
     cohort: int = 0
     share: float = 1.0  # of the weight, of those who took part
     measured_share: float = 1.0  # and of those behind value and gradient norm
+    objective_share: float = 1.0  # and of those whose objective it is: all clients that are not lost
+    missing: tuple[tuple[str, str], ...] = ()  # clients that are missing from (a part of) the round, and why
     # A factor by which, in theory, the error fell or tends to fall in this round, where the algorithm knows one.
     contraction: float | None = None
     doubt: str | None = None  # why a gradient within the tolerance was not called convergence

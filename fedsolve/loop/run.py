@@ -12,7 +12,7 @@ import numpy as np
 
 from fedsolve.algorithms.base import Algorithm, Finished
 from fedsolve.errors import ConfigError, LinkExceeded, QuorumNotReached
-from fedsolve.federation.calls import Mean, Sum
+from fedsolve.federation.calls import Call, Mean
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.ledger import Ledger, Total
@@ -203,7 +203,7 @@ class _Loop:
             model,
             state,
             self.verdict.status,
-            self.verdict.message,
+            self.verdict.message + self.fed.whose_objective(),
             self.history,
             self.fed.ledger,
             self.last_certificate,
@@ -305,7 +305,7 @@ class _Loop:
                     return state
             self._note_server(row.round + 1)
             # Only if nobody was missing, and not once: a round may prepare something at the clients.
-            everyone = self.fed.cohort.share >= 1 - 1e-12
+            everyone = self.fed.cohort.share >= self.fed.objective - 1e-12
             self.standing = self.standing + 1 if everyone and _equal(following, state) else 0
             self.interrupts.unsaved = self.checkpoint is not None
             row, measured = self._row(row.round + 1, following, state), False
@@ -368,6 +368,7 @@ class _Loop:
             measure_bytes_down=theirs.bytes_down,
             cohort=len(cohort),
             share=cohort.share,
+            missing=self.fed.missing,
             contraction=getattr(self.algorithm, "contraction", lambda state: None)(state) if round else None,
         )
 
@@ -400,13 +401,14 @@ class _Loop:
     def _due(self, row: Row) -> bool:
         return self.measure_every > 0 and row.round % self.measure_every == 0
 
-    def _call(self, state: Value) -> Mean:
+    def _call(self, state: Value) -> Mean[tuple[float, Array]]:
         assert self.measure is not None
         return Mean(self.measure.value_and_gradient, w=state.w)
 
     def _ask(self, state: Value, row: Row) -> None:
         """Measure in an exchange of its own."""
         found = self.fed.measure(self._call(state))
+        row = replace(row, missing=self.fed.missing)
         if found is None:
             self._publish(row)
             return
@@ -427,9 +429,9 @@ class _Loop:
     def _measured(self, row: Row, measurement: Measurement, share: float, state: Value) -> None:
         scale, value = self.scale, measurement.value
         first = next((one.value for one in self.history if one.value is not None), None)
-        # A gradient of some clients certifies nothing about the objective of all.
+        # A gradient of some clients certifies nothing about the objective of all (or of all that are not lost).
         proof = None
-        if self.loss is not None and share >= 1 - 1e-12:
+        if self.loss is not None and share >= self.fed.objective - 1e-12:
             unit = max(abs(value), abs(first or 0.0), 0.0 if scale is None else abs(scale.value))
             proof = certificate(self.loss, measurement, unit)
         row = replace(
@@ -440,6 +442,7 @@ class _Loop:
             gap=None if proof is None else proof.gap,
             gap_is_bound=proof is not None and proof.is_bound,
             measured_share=share,
+            objective_share=self.fed.objective,
         )
         sizes = [] if first is None else [first] if scale is None else [scale.value, first]
         found = self.stopping.judge(row, sizes)
@@ -477,13 +480,13 @@ class _Loop:
         norms = [one.gradient_norm for one in self.history if one.doubt not in (None, UNASKED) and one.gradient_norm]
         return not norms or row.gradient_norm is None or row.gradient_norm <= 0.1 * min(norms)
 
-    def _ask_all(self, *calls: Mean | Sum) -> tuple[Any, ...] | None:
+    def _ask_all(self, *calls: Call[Any]) -> tuple[Any, ...] | None:
         """What all clients together answer; None if one of them does not, or has no room for it on its link."""
         try:
             found = self.fed.measure(*calls)
         except LinkExceeded:
             return None
-        return None if found is None or found[1] < 1 - 1e-12 else found[0]
+        return None if found is None or found[1] < self.fed.objective - 1e-12 else found[0]
 
     def _publish(self, row: Row, proof: Certificate | None = None) -> None:
         self.last_certificate = proof

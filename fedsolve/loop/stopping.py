@@ -98,7 +98,7 @@ class Stopping:
                 DIVERGED,
                 f"the value is {row.value:g} in round {row.round}" + (f", from {sizes[-1]:g}" if sizes else ""),
             )
-        if row.measured_share < 1 - 1e-12:
+        if row.measured_share < row.objective_share - 1e-12:
             return None  # a gradient of some clients says nothing about the pooled one
         relative = row.gradient_norm if row.relative_gradient is None else row.relative_gradient
         if self.tolerance is not None and relative <= self.tolerance:
@@ -121,7 +121,7 @@ class Stopping:
         if len(rows) <= patience:
             return None
         before, recent = rows[:-patience], rows[-patience:]
-        if any(row.value is None or row.measured_share < 1 - 1e-12 for row in recent):
+        if any(row.value is None or row.measured_share < row.objective_share - 1e-12 for row in recent):
             return None
         values = [row.value for row in recent if row.value is not None]
         norms = [row.gradient_norm for row in recent if row.gradient_norm is not None]

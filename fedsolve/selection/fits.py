@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -137,7 +138,7 @@ class FoldFits:
     def _ask(self, fed: Federation, asked: Sequence[Fit], weights: list[float] | None) -> list[float]:
         """One exchange: every fit that is asked for gets on by one answer."""
         looking, searching = [one for one in asked if not one.searching], [one for one in asked if one.searching]
-        calls: list[Call] = [Sum(self.held_weights)] if weights is None else []
+        calls: list[Call[Any]] = [Sum(self.held_weights)] if weights is None else []
         if looking:
             calls.append(Sum(self.evaluate, fits=self._numbered(looking), at=tuple(one.asks for one in looking)))
         if searching:
