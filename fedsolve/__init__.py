@@ -26,12 +26,13 @@ from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
+from fedsolve.federation.session import Session
 from fedsolve.local import CG, GradientSteps, Richardson
 from fedsolve.loop.history import Run
 from fedsolve.loop.run import run
-from fedsolve.loop.stopping import Stopping
-from fedsolve.losses import Logistic, Poisson, Softmax, Squared
-from fedsolve.models.linear import LinearModel, load_model
+from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
+from fedsolve.losses import Logistic, Loss, Pointwise, Poisson, Softmax, Squared
+from fedsolve.models import LinearModel, Model, load_model
 from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.version import __version__
 
@@ -55,12 +56,15 @@ __all__ = [
     "LinearModel",
     "Link",
     "Logistic",
+    "Loss",
     "Mean",
+    "Model",
     "MontDec",
     "Newton",
     "Nystroem",
     "Participation",
     "PerClient",
+    "Pointwise",
     "Poisson",
     "Polynomial",
     "RandomFourier",
@@ -72,11 +76,14 @@ __all__ = [
     "Run",
     "SHEDLeastSquares",
     "Scaffold",
+    "Session",
     "Softmax",
     "Squared",
     "Stopping",
+    "StoppingRule",
     "Sum",
     "TopKPairs",
+    "Verdict",
     "__version__",
     "client_step",
     "cross_validate",

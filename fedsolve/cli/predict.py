@@ -23,7 +23,7 @@ from fedsolve.data.file_formats import is_number, read_columns
 from fedsolve.data.load import format_of
 from fedsolve.data.schema import Categorical
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.models.linear import LinearModel, load_model
+from fedsolve.models import Model, load_model
 from fedsolve.report.output_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
 from fedsolve.tables.names import are_counted, take_columns
 from fedsolve.text import spreadsheet_cell
@@ -49,15 +49,15 @@ def predict(
     if output is not None and output.exists() and not force:
         raise ConfigError(f"there is already a file {output}; choose another, or replace it with --force")
     predictions = model.predict(X)
-    probabilities = model.predict_proba(X)[:, 1] if model.link == "logistic" else None
+    probabilities = model.positive_probability(X)
     found = None if truth is None else _score(model, predictions, truth)
     if output is not None:
         remove_leftovers(output.parent, [output.name])
         write_atomically(output, _as_csv(predictions, probabilities).encode())
 
     def show(console: Console) -> None:
-        kind = "accuracy" if model.is_classifier else "R²"
-        said = f"{len(predictions)} predictions" + ("" if found is None else f", {kind} {found:.4g}")
+        scored = "" if found is None else f", {model.score_name} {found:.4g}"
+        said = f"{len(predictions)} predictions{scored}"
         if output is None:
             sys.stdout.write(_as_csv(predictions, probabilities))
             say(said)
@@ -109,7 +109,7 @@ def _model_in(folder: Path) -> Path:
 # ── which columns ──
 
 
-def _feature_names(path: Path, model: LinearModel) -> tuple[str, ...] | None:
+def _feature_names(path: Path, model: Model) -> tuple[str, ...] | None:
     """The raw columns by name, in the model's order: from the model, or, where it only counts them, from what the run
     has left beside it."""
     known = model.input_names
@@ -127,7 +127,7 @@ def _feature_names(path: Path, model: LinearModel) -> tuple[str, ...] | None:
 
 
 def _inputs(
-    source: str, model: LinearModel, names: Sequence[str] | None, target: str | None, drop: Sequence[str]
+    source: str, model: Model, names: Sequence[str] | None, target: str | None, drop: Sequence[str]
 ) -> tuple[Array, Array | None]:
     if source in {info.name for info in rooms.datasets()}:
         return _labelled(rooms.load(source), model, names)
@@ -199,7 +199,7 @@ def _check_numbers(source: str, name: str, cells: Array) -> None:
             raise DataError(f"{source}: column {name!r}, row {row} below the header: {cell!r} is not a number")
 
 
-def _labelled(loaded: Dataset, model: LinearModel, wanted: Sequence[str] | None) -> tuple[Array, Array | None]:
+def _labelled(loaded: Dataset, model: Model, wanted: Sequence[str] | None) -> tuple[Array, Array | None]:
     """Inputs, by name where both sides have names, and targets: the names of classes for a classifier, numbers for a
     regression."""
     X, known = loaded.X, loaded.feature_names
@@ -226,11 +226,8 @@ def _matrix(columns: Sequence[Array]) -> Array:
 # ── how good ──
 
 
-def _score(model: LinearModel, predictions: Array, truth: Array) -> float | None:
-    if model.link == "softmax":
-        pairs = zip(predictions.tolist(), truth.tolist(), strict=True)
-        return float(np.mean([_same(guess, true) for guess, true in pairs]))
-    if model.link != "logistic":
+def _score(model: Model, predictions: Array, truth: Array) -> float | None:
+    if not model.is_classifier:
         try:
             numbers = np.asarray(truth, dtype=float)
         except ValueError:
@@ -238,8 +235,10 @@ def _score(model: LinearModel, predictions: Array, truth: Array) -> float | None
         residual = float(np.sum((numbers - predictions) ** 2))
         spread = float(np.sum((numbers - np.mean(numbers, axis=0)) ** 2))
         return 1 - residual / spread if spread > 0 else None
+    pairs = list(zip(predictions.tolist(), truth.tolist(), strict=True))
+    if model.n_classes != 2:
+        return float(np.mean([_same(guess, true) for guess, true in pairs]))
     positive = 1 if model.classes is None else model.classes[1]
-    pairs = zip(predictions.tolist(), truth.tolist(), strict=True)
     return float(np.mean([_same(guess, positive) == _same(true, positive) for guess, true in pairs]))
 
 

@@ -18,7 +18,7 @@ from fedsolve.federation.participation import Participation
 from fedsolve.federation.transports import InProcess, Transport
 from fedsolve.loop.stopping import Stopping
 from fedsolve.losses import Logistic
-from fedsolve.models.linear import LinearModel
+from fedsolve.models import Model
 from fedsolve.runfiles import registry
 from fedsolve.runfiles import run_file as config
 from fedsolve.tables.names import are_counted, order_of, take_columns
@@ -37,10 +37,9 @@ class Problem:
 
     def named(self, model: Any) -> Any:
         """The model with the names of its classes."""
-        if not isinstance(model, LinearModel) or not model.is_classifier or self.classes is None:
+        if not isinstance(model, Model) or self.classes is None or len(self.classes) != model.n_classes:
             return model
-        outputs = 2 if model.link == "logistic" else model.coef.shape[1]
-        return replace(model, classes=self.classes) if len(self.classes) == outputs else model
+        return model.with_classes(self.classes)
 
     def scores(self, model: Any) -> dict[str, float | None]:
         """Accuracy, or R², on the data of all clients and, where there are any, on the test rows."""
@@ -125,23 +124,12 @@ def participation(what: config.Participation | None) -> Participation | None:
 
 def score(model: Any, X: Array, y: Array) -> float | None:
     """Accuracy of a classifier (0, 1, …, whatever the classes are called), R² of a regression."""
-    if not isinstance(model, LinearModel):
-        return None
-    if model.link == "logistic":
-        return float(np.mean((model.decision_function(X) > 0) == (y == 1)))
-    if model.link == "softmax":
-        labels = y if np.ndim(y) == 1 else np.argmax(y, axis=1)
-        return float(np.mean(model.decision_function(X).argmax(axis=1) == labels))
-    residual, spread = (
-        float(np.sum((y - model.predict(X)) ** 2)),
-        float(np.sum((y - np.mean(y, axis=0)) ** 2)),
-    )
-    return 1 - residual / spread if spread > 0 else None
+    return model.score(X, y) if isinstance(model, Model) else None
 
 
 def score_name(model: Any) -> str:
     """What `score` gives."""
-    return "accuracy" if isinstance(model, LinearModel) and model.is_classifier else "R²"
+    return model.score_name if isinstance(model, Model) else "score"
 
 
 def _fresh(name: str, taken: dict[str, Any]) -> str:
