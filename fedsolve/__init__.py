@@ -27,8 +27,10 @@ from fedsolve.federation.federation import Federation
 from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
-from fedsolve.local import CG, GradientSteps, Richardson
+from fedsolve.inference import Evaluation, evaluate
+from fedsolve.local import CG, GradientSteps, LocalSolver, Richardson
 from fedsolve.loop.history import Run
+from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
 from fedsolve.losses import Logistic, Loss, Pointwise, Poisson, Softmax, Squared
@@ -44,6 +46,7 @@ __all__ = [
     "SHED",
     "Armijo",
     "Client",
+    "Evaluation",
     "FedAvg",
     "FedNL",
     "FedNewton",
@@ -55,6 +58,7 @@ __all__ = [
     "GradientSteps",
     "LinearModel",
     "Link",
+    "LocalSolver",
     "Logistic",
     "Loss",
     "Mean",
@@ -63,6 +67,7 @@ __all__ = [
     "Newton",
     "Nystroem",
     "Participation",
+    "Patience",
     "PerClient",
     "Pointwise",
     "Poisson",
@@ -90,6 +95,7 @@ __all__ = [
     "data",
     "diagnose",
     "errors",
+    "evaluate",
     "features",
     "load_model",
     "loss_grid",

@@ -132,7 +132,8 @@ class _Loop:
             asked = dict(collect(f"stopping.{place}", rule))
             self.protocols.update((name, one) for name, one in asked.items() if steps(one))
         transforms: tuple[type[object], ...] = getattr(self.preprocess, "transform_types", ())
-        self.extra: frozenset[type[object]] = frozenset((Row, *transforms))
+        kept = (one for rule in self.rules for one in getattr(rule, "kept_types", ()))
+        self.extra: frozenset[type[object]] = frozenset((Row, *transforms, *kept))
 
     def checkpoint(self, path: Path, resume: bool) -> Checkpoint:
         """The file to save in, taken for this run."""

@@ -61,7 +61,8 @@ class StoppingRule(Protocol):
     its clients answer them: they travel under the name "stopping".
 
     A judge that keeps an earlier State has an attribute `kept`, saved with the checkpoint, and a method
-    `resume(rows, kept)`, called when a run goes on from one.
+    `resume(rows, kept)`, called when a run goes on from one. Dataclasses that `kept` is made of beside the State are
+    listed in the rule's `kept_types`.
     """
 
     def prepare(self, fed: Federation, algorithm: Algorithm, state: Value) -> Judge:

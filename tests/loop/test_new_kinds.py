@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -199,7 +199,7 @@ def test_an_algorithm_on_a_pointwise_loss_needs_no_gradient() -> None:
 
     @dataclass(frozen=True)
     class Residuals(KMeans):
-        loss: fs.Pointwise = fs.Logistic()
+        loss: fs.Pointwise = field(default_factory=fs.Logistic)
 
         @dataclass(frozen=True)
         class Kept:
