@@ -200,10 +200,10 @@ class Federation:
         return first
 
     def start_point(self, loss: Any) -> Array:
-        """Where to begin: the warm start if one was given, else zero."""
+        """Where to begin: the warm start if one was given, else where the loss begins, as a rule at zero."""
         shape = loss.shape(self.features, self.outputs)
         if self.warm_start is None:
-            return np.zeros(shape)
+            return loss.start_point(self.features, self.outputs)
         if self.warm_start.shape != shape:
             given = self.warm_start.shape
             raise ConfigError(f"the warm start has weights of shape {given}, this problem needs {shape}")

@@ -1,17 +1,20 @@
 """Tuples of a State that only grow, such as the parts of an ensemble: each save writes what is new of them.
 
-A tuple grows if it begins with the very objects it had at the last save. One that does not (a window of the latest
-steps, a cohort that changed) is written whole from then on.
+A tuple grows if it is declared as one of any length, `tuple[Part, ...]`, and begins with the very objects it had at the
+last save. One that does not (a window of the latest steps, a cohort that changed) is written whole from then on. So are
+those of a class with a `__post_init__`, which may reject a State whose tuples were taken out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from operator import is_
+from typing import get_args, get_origin
 
 from fedsolve.errors import WireError
 from fedsolve.typing import Value
+from fedsolve.wire.contracts import checker, field_hints
 
 Parts = list[tuple[str, tuple[Value, ...]]]
 
@@ -72,25 +75,27 @@ def _extends(items: tuple[Value, ...], before: tuple[Value, ...]) -> bool:
 
 def _tuples(path: str, value: Value) -> Iterator[tuple[str, tuple[Value, ...]]]:
     """The tuples among the fields of a dataclass, and of the dataclasses among its fields, by their paths."""
-    if not is_dataclass(value):
+    if not is_dataclass(value) or isinstance(value, type) or hasattr(value, "__post_init__"):
         return
-    for field in fields(value):
-        inner, place = getattr(value, field.name), f"{path}.{field.name}"
-        if type(inner) is tuple:
-            if inner:
-                yield place, inner
+    for name, hint in field_hints(type(value)).items():
+        inner, place = getattr(value, name), f"{path}.{name}"
+        if type(inner) is tuple and inner and get_origin(hint) is tuple and get_args(hint)[-1:] == (...,):
+            yield place, inner
         else:
             yield from _tuples(place, inner)
 
 
 def _replaced(path: str, value: Value, tuples: Mapping[str, tuple[Value, ...]]) -> Value:
-    """A dataclass with other tuples in these places; as it is if there are none. It is not initialised again: what
-    `__post_init__` has checked or derived stays."""
+    """A dataclass with other tuples in these places; as it is if there are none. Raises WireError if they are not what
+    it declares."""
     below = {key: items for key, items in tuples.items() if key.startswith(f"{path}.")}
     if not is_dataclass(value) or not below:
         return value
     copy = object.__new__(type(value))
-    for field in fields(value):
-        inner, place = getattr(value, field.name), f"{path}.{field.name}"
-        object.__setattr__(copy, field.name, below[place] if place in below else _replaced(place, inner, below))
+    for name, hint in field_hints(type(value)).items():
+        place = f"{path}.{name}"
+        items = below.get(place)
+        if items is not None and not checker(hint)(items):
+            raise WireError(f"what it has of {place} is not the {hint} that is declared")
+        object.__setattr__(copy, name, _replaced(place, getattr(value, name), below) if items is None else items)
     return copy

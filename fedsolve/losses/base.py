@@ -27,10 +27,16 @@ class Loss(ABC):
     missing.
 
     A loss is a frozen dataclass; its fields are hyper-parameters that both sides know.
+
+    Attributes:
+        provides: What it has: "gradient" and, if it has them, "hessian", "minimise", "solve".
+        quadratic: Whether f is a quadratic in w.
+        curvature_bound: A bound on the curvature of ℓ in the prediction; infinite where none is known.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset({"gradient"})
     quadratic: ClassVar[bool] = False
+    curvature_bound: ClassVar[float] = float("inf")
 
     # ── clients ──
 
