@@ -68,7 +68,7 @@ class Scaffold:
         require_positive("step_size", step_size)
         self.loss.check_weights(client, x=x, c=c, c_i=c_i)
         y_i = self.local.run(self.loss, client, x, step_size, correction=c - c_i)
-        c_i_new = c_i - c + (x - y_i) / (self.local.steps * step_size)  # option II
+        c_i_new = c_i - c + (x - y_i) / (self.local.count(client) * step_size)  # option II
         client.memory["c_i"] = c_i_new
         return y_i - x, c_i_new - c_i
 

@@ -13,8 +13,8 @@ from fedsolve.cli.console import emit, escape
 from fedsolve.diagnose import Contraction, Contractions, Heterogeneities, Heterogeneity, Regime, regime
 from fedsolve.diagnose.opened import opened
 from fedsolve.errors import ConfigError
-from fedsolve.federation.federation import Federation
 from fedsolve.federation.protocol import collect
+from fedsolve.federation.session import opened as open_federation
 from fedsolve.losses import LinearLoss
 from fedsolve.report.tables import number, size
 from fedsolve.runfiles import problem as problems
@@ -33,14 +33,7 @@ def diagnose(file: Path, steps: int, as_json: bool) -> int:
     if problem.preprocess is not None:
         protocols.update(collect("preprocess", problem.preprocess))
     road = problems.transport(what.run, problem.clients)
-    road.open(protocols)
-    try:
-        fed = Federation(road, protocols, seed=what.run.seed)
-        fed.join()
-        fed.begin_round(0)
-        if problem.preprocess is not None:
-            problem.preprocess.fit(fed)
-            fed.join()
+    with open_federation(road, protocols, seed=what.run.seed, preprocess=problem.preprocess) as fed:
         shape = loss.shape(fed.features, fed.outputs)
         rho = None
         with opened("contraction", ours, fed, "in_process", what.run.seed):
@@ -49,8 +42,6 @@ def diagnose(file: Path, steps: int, as_json: bool) -> int:
             differs = theirs.measure(fed)
         order = shape[0] - (loss.intercept is not None)
         total = fed.ledger.total(None)
-    finally:
-        road.close()
     samples = sum(differs.samples.values())
     case = regime(min(differs.samples.values()), samples)
     said = _sentences(rho, differs, loss, case)

@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-import numpy as np
-
 from fedsolve.errors import ConfigError, DataError, FedsolveError
 from fedsolve.federation.absence import in_words
 from fedsolve.federation.acknowledged import Acknowledged
@@ -237,10 +235,10 @@ class Federation:
         return said.outputs
 
     def start_point(self, loss: Any) -> Array:
-        """Where to begin: the warm start if one was given, else zero."""
+        """Where to begin: the warm start if one was given, else where the loss begins, as a rule at zero."""
         shape = loss.shape(self.features, self.outputs)
         if self.warm_start is None:
-            return np.zeros(shape)
+            return loss.start_point(self.features, self.outputs)
         if self.warm_start.shape != shape:
             given = self.warm_start.shape
             raise ConfigError(f"the warm start has weights of shape {given}, this problem needs {shape}")

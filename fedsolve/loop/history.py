@@ -67,7 +67,9 @@ class Run:
     def __repr__(self) -> str:
         total = self.ledger.total()
         last = self.history[-1]
-        value = "" if last.value is None else f", value {last.value:.6g}, gradient norm {last.gradient_norm:.1e}"
+        value = "" if last.value is None else f", value {last.value:.6g}"
+        if last.gradient_norm is not None:
+            value += f", gradient norm {last.gradient_norm:.1e}"
         return (
             f"<Run of {type(self.algorithm).__name__}: {self.status} after {rounds_in_words(self.rounds)}{value}, "
             f"{total.bytes_up:,} bytes up, {total.bytes_down:,} down>"

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedsolve.errors import WrongType
 from fedsolve.federation.client import Client, client_step
-from fedsolve.losses import LinearLoss
+from fedsolve.losses import LinearLoss, Loss
 from fedsolve.losses.measurement import Measurement
 from fedsolve.numerics.linalg import norm
 from fedsolve.numerics.structured_arrays import Symmetric
@@ -49,7 +49,7 @@ class Scale:
 class Measure:
     """The protocol that asks how good a model is."""
 
-    loss: LinearLoss
+    loss: Loss
 
     purpose: ClassVar[Purpose] = "measure"
 
@@ -130,10 +130,10 @@ class Certificate:
         return self.kind == "strong convexity"
 
 
-def certificate(loss: LinearLoss, measurement: Measurement, unit: float) -> Certificate | None:
+def certificate(loss: Loss, measurement: Measurement, unit: float) -> Certificate | None:
     """What a measurement certifies, with `unit` the size of f; None when nothing is known of its distance."""
     mu, newton = loss.strong_convexity(), measurement.newton
-    if mu > 0:
+    if mu > 0 and measurement.gradient is not None:
         return Certificate("strong convexity", norm(measurement.gradient) ** 2 / (2 * mu))
     if newton is not None and newton.unresolved <= RESOLVED * abs(unit) ** 0.5:
         return Certificate("newton decrement", 0.5 * newton.decrement)

@@ -9,9 +9,9 @@ from typing import Any
 
 from fedsolve.algorithms.base import Finished
 from fedsolve.federation.client import Client
-from fedsolve.federation.federation import Federation
 from fedsolve.federation.ledger import Ledger, Total
 from fedsolve.federation.protocol import collect
+from fedsolve.federation.session import opened
 from fedsolve.federation.transports import InProcess
 from fedsolve.typing import Array
 
@@ -43,12 +43,8 @@ def iterates(
     and factors.
     """
     protocols = dict(collect("algorithm", algorithm))
-    transport = InProcess(clients, keep_caches=keep_caches)
-    transport.open(protocols)
-    try:
-        fed = Federation(transport, protocols, seed=seed)
+    with opened(InProcess(clients, keep_caches=keep_caches), protocols, seed=seed) as fed:
         fed.warm_start = warm_start
-        fed.join()
         outcome: Any = None
         sent, counted = Total(), 0
         for round in count():
@@ -59,5 +55,3 @@ def iterates(
             yield Iterate(round, outcome.state if done else outcome, sent)
             if done:
                 return
-    finally:
-        transport.close()
