@@ -32,8 +32,11 @@ class Algorithm(Protocol):
                         before it starts
     """
 
-    def start(self, fed: Federation) -> Any: ...
+    def start(self, fed: Federation) -> Any:
+        """The State before the first round, or `Finished` with it."""
 
-    def round(self, fed: Federation, state: Any) -> Any: ...
+    def round(self, fed: Federation, state: Any) -> Any:
+        """The State after one more round, or `Finished` with it."""
 
-    def model(self, state: Any) -> Any: ...
+    def model(self, state: Any) -> Any:
+        """The model that a State stands for."""
