@@ -41,7 +41,7 @@ TOLERANCE = 1e-9
 # the CPU it slows it down (`benchmarks/bench_together.py`).
 MOST_ON_CPU, MOST_ELSEWHERE = 2**15, 2**20
 # The largest stack, and all stacks of a run, in entries of X with padding. Stacks are a copy of the data.
-MOST_OF_STACK, MOST_OF_ALL = 2**22, 2**26
+MOST_OF_STACK, MOST_OF_ALL = 2**24, 2**26
 # The rows of a stack with padding, relative to those of its clients.
 MOST_PADDING = 2.0
 
