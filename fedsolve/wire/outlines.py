@@ -89,7 +89,7 @@ def outline(value: Value, tally: Tally, depth: int = 0) -> Outline:
     return _outline_other(value, tally, depth + 1)
 
 
-def _outline_dict(value: dict[Any, Value], tally: Tally, deeper: int) -> Outline:
+def _outline_dict(value: dict[str | int, Value], tally: Tally, deeper: int) -> Outline:
     for key in value:
         if type(key) is not str and not (type(key) is int and -(2**63) <= key < 2**64):
             raise WrongType(f"dict keys that travel are str or int of 64 bits, got {key!r}")
