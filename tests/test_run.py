@@ -151,9 +151,7 @@ class Counting:
 
     def start(self, fed: fs.Federation) -> State:
         by = fs.PerClient({name: float(index) for index, name in enumerate(fed.clients)})
-        total, each, mean = fed.exchange(
-            fs.Sum(self.scaled, by=by), fs.Gather(self.size), fs.Mean(self.size, weights="uniform")
-        )
+        total, each, mean = fed.exchange(fs.Sum(self.scaled, by=by), fs.Gather(self.size), fs.Mean(self.size).uniform())
         assert total == sum(index * n for index, n in enumerate(each.values()))
         assert mean == pytest.approx(np.mean(list(each.values())))
         w = self.loss.minimise(fed.server)

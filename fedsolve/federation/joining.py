@@ -8,7 +8,7 @@ from typing import ClassVar
 from fedsolve.errors import DataError, ProtocolMismatch
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.client_checks import ClientInfo, LabelledInfo
-from fedsolve.tables.names import check_classes
+from fedsolve.tables.labels import check_classes
 from fedsolve.version import __version__
 from fedsolve.wire.messages import Purpose
 

@@ -38,7 +38,9 @@ def stalled(rows: Sequence[Row]) -> Verdict | None:
     if len(rows) <= patience:
         return None
     before, recent = rows[:-patience], rows[-patience:]
-    if any(row.value is None or row.gradient_norm is None or row.measured_share < 1 - 1e-12 for row in recent):
+    if any(row.value is None or row.gradient_norm is None for row in recent):
+        return None
+    if any(row.measured_share < row.objective_share - 1e-12 for row in recent):
         return None
     values = [row.value for row in recent if row.value is not None]
     norms = [row.gradient_norm for row in recent if row.gradient_norm is not None]

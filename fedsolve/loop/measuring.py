@@ -9,7 +9,7 @@ import numpy as np
 
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.errors import LinkExceeded, WrongType
-from fedsolve.federation.calls import Call, Mean, Sum
+from fedsolve.federation.calls import Call, Mean
 from fedsolve.federation.federation import Federation
 from fedsolve.loop.confirm import UNASKED, confirm
 from fedsolve.loop.health import diverged, stalled
@@ -101,28 +101,29 @@ class Measuring:
         """Measure in an exchange of its own."""
         call = self._call(state)
         found = None if call is None else self.fed.measure(call)
+        row = replace(row, missing=self.fed.missing)
         if found is None:
             self._publish(row, None)
             return
         (result,), share = found
         self._measured(row, as_measurement(result), share, state)
 
-    def ask_all(self, *calls: Mean | Sum) -> tuple[Value, ...] | None:
+    def ask_all(self, *calls: Call[Value]) -> tuple[Value, ...] | None:
         """What all clients together answer; None if one of them does not, or has no room for it on its link."""
         try:
             found = self.fed.measure(*calls)
         except LinkExceeded:
             return None
-        return None if found is None or found[1] < 1 - 1e-12 else found[0]
+        return None if found is None or found[1] < self.fed.objective - 1e-12 else found[0]
 
     def _due(self, row: Row) -> bool:
         return self.every > 0 and row.round % self.every == 0
 
-    def _call(self, state: Value) -> Call | None:
+    def _call(self, state: Value) -> Call[Value] | None:
         """How a State is measured: as the algorithm says, or by the loss at its weights; None: not at all."""
         own = getattr(self.algorithm, "measuring", None)
         if own is not None:
-            call: Call | None = own(self.fed, state)
+            call: Call[Value] | None = own(self.fed, state)
             return call
         w = weights_of(state)
         return None if self.measure is None or w is None else Mean(self.measure.value_and_gradient, w=w)
@@ -133,9 +134,9 @@ class Measuring:
         value, gradient = measurement.value, measurement.gradient
         first = next((one.value for one in self.rows.history if one.value is not None), None)
         scale = self.scale if comparable(measurement, weights_of(state)) else None
-        # A gradient of some clients certifies nothing about the objective of all.
+        # A gradient of some clients certifies nothing about the objective of all (or of all that are not lost).
         proof = None
-        if self.loss is not None and share >= 1 - 1e-12:
+        if self.loss is not None and share >= self.fed.objective - 1e-12:
             unit = max(abs(value), abs(first or 0.0), 0.0 if scale is None else abs(scale.value))
             proof = certificate(self.loss, measurement, unit)
         row = replace(
@@ -146,6 +147,7 @@ class Measuring:
             gap=None if proof is None else proof.gap,
             gap_is_bound=proof is not None and proof.is_bound,
             measured_share=share,
+            objective_share=self.fed.objective,
         )
         sizes = [] if first is None else [first] if scale is None else [scale.value, first]
         found = diverged(row, sizes) or self.judge(row, state)

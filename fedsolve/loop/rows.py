@@ -50,6 +50,7 @@ class Rows:
             measure_bytes_down=theirs.bytes_down,
             cohort=len(cohort),
             share=cohort.share,
+            missing=self._fed.missing,
             contraction=None if contraction is None or not round else contraction(state),
         )
 

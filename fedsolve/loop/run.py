@@ -214,7 +214,7 @@ class _Loop:
             model,
             state,
             verdict.status,
-            verdict.message,
+            verdict.message + self.fed.whose_objective(),
             self.rows.history,
             self.fed.ledger,
             self.measuring.certificate,
@@ -244,7 +244,7 @@ class _Loop:
                 return state
             note_server(self.server, self.fed, row.round + 1)
             # Only if nobody was missing, and not once: a round may prepare something at the clients.
-            everyone = self.fed.cohort.share >= 1 - 1e-12
+            everyone = self.fed.cohort.share >= self.fed.objective - 1e-12
             standing = standing + 1 if everyone and equal(following, state) else 0
             interrupts.unsaved = self.saving is not None
             row, measured = self.rows.row(row.round + 1, following, state), False

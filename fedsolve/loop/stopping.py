@@ -149,7 +149,7 @@ class Stopping:
         """Convergence is declared on a gradient, or a bound from one, to which every client contributed."""
         if row.gradient_norm is None:
             return None
-        if row.measured_share < 1 - 1e-12:
+        if row.measured_share < row.objective_share - 1e-12:
             return None  # a gradient of some clients says nothing about the pooled one
         relative = row.gradient_norm if row.relative_gradient is None else row.relative_gradient
         if self.tolerance is not None and relative <= self.tolerance:

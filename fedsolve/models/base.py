@@ -20,7 +20,9 @@ import scipy.sparse as sp
 from fedsolve.data.fitted_transform import Transform
 from fedsolve.errors import ConfigError, DataError, WireError
 from fedsolve.features import FeatureMap
-from fedsolve.tables.names import Classes, match_columns
+from fedsolve.models.scores import score, score_name
+from fedsolve.tables.labels import Classes, with_names
+from fedsolve.tables.names import match_columns
 from fedsolve.typing import Array
 from fedsolve.wire import archives
 from fedsolve.wire.storage import reading, remove_leftovers, write_atomically
@@ -159,18 +161,15 @@ class Model(ABC):
     @property
     def score_name(self) -> str:
         """What `score` gives."""
-        return "accuracy" if self.is_classifier else "R²"
+        return score_name(self)
 
     def score(self, X: Array, y: Array) -> float | None:
         """The accuracy of a classifier, with labels 0, 1, … in y; R² of a regression; None where neither is defined."""
-        if self.is_classifier:
-            labels = y if np.ndim(y) == 1 else np.argmax(y, axis=1)
-            return float(np.mean(self.class_codes(X) == labels))
+        labels = y if np.ndim(y) == 1 or not self.is_classifier else np.argmax(y, axis=1)
         predictions = np.asarray(self.predict(X))
-        if predictions.shape != np.shape(y):
+        if not self.is_classifier and predictions.shape != np.shape(y):
             return None
-        residual, spread = float(np.sum((y - predictions) ** 2)), float(np.sum((y - np.mean(y, axis=0)) ** 2))
-        return 1 - residual / spread if spread > 0 else None
+        return score(self, predictions, with_names(labels, self.classes if self.is_classifier else None))
 
     # ── describing ──
 

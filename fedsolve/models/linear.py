@@ -15,7 +15,8 @@ from fedsolve.features import FeatureMap
 from fedsolve.features.mapped import FeatureDesign
 from fedsolve.models.base import Description, Model, Plain, Task
 from fedsolve.numerics.design import as_design
-from fedsolve.tables.names import Classes, difference
+from fedsolve.tables.labels import Classes
+from fedsolve.tables.names import difference
 from fedsolve.typing import Array
 
 T = TypeVar("T")
@@ -166,12 +167,6 @@ class LinearModel(Model):
         if self.link == "logistic":
             return 2
         return int(self.coef.shape[1]) if self.link == "softmax" else None
-
-    def score(self, X: Array, y: Array) -> float | None:
-        """The accuracy of a classifier, with labels 0, 1, … in y; R² of a regression."""
-        if self.link == "logistic":  # a soft label counts as 0 unless it is 1
-            return float(np.mean((self.class_codes(X) == 1) == (y == 1)))
-        return super().score(X, y)
 
     @property
     def columns(self) -> int | None:

@@ -109,7 +109,7 @@ def test_a_worker_stopped_while_it_writes_a_large_reply() -> None:
     with federation(count=1, workers=1) as (_, transport), within(60):
         (pid,) = transport.pids
         head = Preamble(REQUEST, attempt=1, round=1, number=2, used=1, keep=1)
-        large = Request(head, Part.plain([["steps", "give", "algorithm"]]), (Part({"size": LARGE}),))
+        large = Request(head, Part.plain([["steps", "give", "algorithm", "gather "]]), (Part({"size": LARGE}),))
         assert list(transport.deliver({"c0": large}, 0.001)) == []
         connection = transport._workers[0].channel.socket
         wait_until(lambda: bool(select.select([connection], [], [], 0)[0]))  # it has begun to write
