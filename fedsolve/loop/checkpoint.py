@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 from fedsolve import version as library
+from fedsolve.algorithms.base import Algorithm
 from fedsolve.errors import CheckpointError, ConfigError, StorageError, WireError
 from fedsolve.federation.federation import Position
 from fedsolve.federation.ledger import ExchangeRecord, Ledger
@@ -53,9 +54,9 @@ class Progress:
     grown: dict[str, int]  # of tuples of these States that are kept with the ledger, because they grow: their lengths
 
 
-def state_types(algorithm: Any) -> frozenset[type[Any]]:
+def state_types(algorithm: Algorithm) -> frozenset[type[object]]:
     """The dataclasses an algorithm's State is made of, read from what `start` and `round` declare."""
-    found: set[type[Any]] = set()
+    found: set[type[object]] = set()
     for method in (type(algorithm).start, type(algorithm).round):
         hints = get_type_hints(method)
         if "return" not in hints:
@@ -72,7 +73,9 @@ class Checkpoint:
     to itself (`.lock`).
     """
 
-    def __init__(self, path: Path, algorithm: Any, protocols: dict[str, Any], extra: frozenset[type[Any]]) -> None:
+    def __init__(
+        self, path: Path, algorithm: Algorithm, protocols: dict[str, object], extra: frozenset[type[object]]
+    ) -> None:
         if path.name in ("", "..") or "\0" in str(path):
             raise ConfigError(f"checkpoint is the path of a file, got {str(path)!r}")
         self.path = path  # as it was given, for messages
@@ -111,11 +114,12 @@ class Checkpoint:
         self._lock.release()
 
     def exists(self) -> bool:
+        """Whether there is a checkpoint to go on from."""
         return os.path.lexists(self.place)
 
     def save(self, progress: Progress, ledger: Ledger) -> None:
         """Write what is new; raises CheckpointError, and leaves the last checkpoint as it was, if that fails."""
-        grown: tuple[list[Any], ...] = (ledger.records, progress.rows, ledger.server_counts)
+        grown: tuple[Sequence[object], ...] = (ledger.records, progress.rows, ledger.server_counts)
         split = self._growing.split(_states(progress))
         fresh = [items[saved:] for items, saved in zip(grown, self._saved, strict=True)] + [split.fresh]
         self._take()

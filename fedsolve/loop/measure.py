@@ -55,6 +55,7 @@ class Measure:
 
     @client_step(together=True)
     def value_and_gradient(self, client: Client, w: Array) -> tuple[float, Array]:
+        """f_j(w) and ∇f_j(w)."""
         return self.loss.value(client, w), self.loss.gradient(client, w)
 
 
@@ -71,6 +72,7 @@ class Inspect:
 
     @client_step
     def scale(self, client: Client) -> tuple[Array, Array, float]:
+        """What f is measured by at this client; see `LinearLoss.scale`."""
         return self.loss.scale(client)
 
     @client_step
@@ -85,21 +87,25 @@ class Inspect:
 
     @client_step
     def hessian(self, client: Client, w: Array) -> Symmetric:
+        """∇²f_j(w)."""
         self.loss.check_weights(client, w=w)
         return self.loss.hessian(client, w)
 
     @client_step
     def diagonal(self, client: Client, w: Array) -> Array:
+        """The diagonal of ∇²f_j(w), without the penalty's part."""
         self.loss.check_weights(client, w=w)
         return self.loss.data_diagonal(client, w)
 
     @client_step
     def product(self, client: Client, w: Array, v: Array) -> Array:
+        """∇²f_j(w) v."""
         self.loss.check_weights(client, w=w, v=v)
         return self.loss.row_product(client, w, v)
 
     @client_step
     def prospect(self, client: Client, step: Array) -> tuple[float, float]:
+        """How far predictions change along a step, and how much of that some sample is against."""
         return self.loss.prospect(client, step)
 
     # ── server ──
@@ -127,6 +133,7 @@ class Certificate:
 
     @property
     def is_bound(self) -> bool:
+        """Whether `gap` is a bound, and not an estimate."""
         return self.kind == "strong convexity"
 
 

@@ -88,19 +88,23 @@ def run(
     if resume and checkpoint is None:
         raise ConfigError("resume=True needs checkpoint=, the file to go on from")
     check_algorithm(algorithm)
-    own = not isinstance(clients, Session)
     session = clients if isinstance(clients, Session) else Session(clients, transport)
     loop = _Loop(algorithm, session, limits, rules, checked_seed(seed), measure, preprocess, server)
     saved = None if checkpoint is None else loop.checkpoint(Path(checkpoint), resume)
     try:
         return loop.run(participation or Participation(), warm_start, saved, checkpoint_every, resume, on_round)
     finally:
-        try:
-            if own:
-                session.close()
-        finally:
-            if saved is not None:
-                saved.close()
+        _close(session if session is not clients else None, saved)
+
+
+def _close(session: Session | None, saved: Checkpoint | None) -> None:
+    """Close what the run itself has opened."""
+    try:
+        if session is not None:
+            session.close()
+    finally:
+        if saved is not None:
+            saved.close()
 
 
 @dataclass
@@ -150,6 +154,7 @@ class _Loop:
         going_on: bool,
         on_round: Callable[[Row], None] | None,
     ) -> Run:
+        """Open the federation, begin or go on, run the rounds, and make the model."""
         self.fed = fed = self.session.open(
             self.protocols, seed=self.seed, participation=participation, server=self.server
         )
@@ -163,7 +168,7 @@ class _Loop:
             identity = describe((self.algorithm, self.preprocess, self.seed, fed.clients))
             self.saving = Saving(saved, identity, save_every, fed, self.server)
         if self.saving is not None and going_on and self.saving.checkpoint.exists():
-            beginning, transform = resume(self.algorithm, self.session, measuring, self.rows, self.saving), None
+            beginning = resume(self.algorithm, self.session, measuring, self.rows, self.saving)
             transform = self.saving.transform
         else:
             types = types_of(self.protocols) | self.extra

@@ -164,4 +164,5 @@ class Stopping:
 
 
 def rounds_in_words(count: int) -> str:
+    """`1 round`, `2 rounds`."""
     return f"{count} round{'' if count == 1 else 's'}"

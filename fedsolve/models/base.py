@@ -21,7 +21,7 @@ from fedsolve.data.fitted_transform import Transform
 from fedsolve.errors import ConfigError, DataError, WireError
 from fedsolve.features import FeatureMap
 from fedsolve.models.scores import score, score_name
-from fedsolve.tables.labels import with_names
+from fedsolve.tables.labels import Classes, with_names
 from fedsolve.tables.names import match_columns
 from fedsolve.typing import Array
 from fedsolve.wire import archives
@@ -58,7 +58,7 @@ class Task:
     """
 
     columns: tuple[str, ...] | None
-    classes: tuple[Any, ...] | None
+    classes: Classes | None
     preprocessed: bool
     features: FeatureMap | None
     intercept: bool | None
@@ -89,10 +89,10 @@ class Model(ABC):
     # What a run fills in; a kind that has use for it declares a field of this name.
     transform: Transform | None = None  # the preprocessing the run agreed on: raw columns go in
     feature_names: tuple[str, ...] | None = None  # of the columns after preprocessing
-    classes: tuple[Any, ...] | None = None  # what the labels 0, 1, … stand for
+    classes: Classes | None = None  # what the labels 0, 1, … stand for
     inputs: int | None = None  # how many columns the run had, after preprocessing
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
+    def __init_subclass__(cls, **arguments: object) -> None:
         super().__init_subclass__(**arguments)
         kind = cls.__dict__.get("kind")
         if kind is None:
@@ -184,7 +184,7 @@ class Model(ABC):
         *,
         transform: Transform | None = None,
         feature_names: tuple[str, ...] | None = None,
-        classes: tuple[Any, ...] | None = None,
+        classes: Classes | None = None,
         inputs: int | None = None,
     ) -> M:
         """The model with what a run knows of its data, as far as it has fields for it. Raises ConfigError if there is
@@ -205,7 +205,7 @@ class Model(ABC):
         """The model with names for its columns."""
         return self.fitted_on(feature_names=names)
 
-    def with_classes(self: M, classes: tuple[Any, ...]) -> M:
+    def with_classes(self: M, classes: Classes) -> M:
         """The model with names for its classes."""
         return self.fitted_on(classes=classes)
 

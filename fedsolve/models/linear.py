@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,8 +15,11 @@ from fedsolve.features import FeatureMap
 from fedsolve.features.mapped import FeatureDesign
 from fedsolve.models.base import Description, Model, Plain, Task
 from fedsolve.numerics.design import as_design
+from fedsolve.tables.labels import Classes
 from fedsolve.tables.names import difference
 from fedsolve.typing import Array
+
+T = TypeVar("T")
 
 LINKS = ("identity", "logistic", "softmax", "exponential")
 MOST_WEIGHTS, MOST_OUTPUTS = 60, 6  # that a description lists one by one
@@ -40,7 +43,7 @@ class LinearModel(Model):
     w: Array
     intercept: bool
     link: str
-    classes: tuple[Any, ...] | None = None
+    classes: Classes | None = None
     transform: Transform | None = None
     feature_names: tuple[str, ...] | None = None
     features: FeatureMap | None = None
@@ -55,7 +58,7 @@ class LinearModel(Model):
         mapped = "" if self.features is None else f", of {self.features!r}"
         return f"<LinearModel: {features}{several} weights{mapped}, link {self.link}{kept}>"
 
-    def coefficients(self) -> dict[str, Any]:
+    def coefficients(self) -> dict[str, float | list[float]]:
         """The weights by name (by number for a feature map), the intercept last; on the scale of the preprocessed
         columns."""
         if self.features is not None:
@@ -67,10 +70,12 @@ class LinearModel(Model):
 
     @property
     def coef(self) -> Array:
+        """The weights of the columns, or of the features of a map; all but the intercept."""
         return self.w[:-1] if self.intercept else self.w
 
     @property
-    def intercept_(self) -> Any:
+    def intercept_(self) -> Array | float:
+        """The intercept, one number or one for each output; 0 where there is none."""
         return self.w[-1] if self.intercept else 0.0
 
     def decision_function(self, X: Array, offset: Array | None = None) -> Array:
@@ -220,7 +225,7 @@ class LinearModel(Model):
         *,
         transform: Transform | None = None,
         feature_names: tuple[str, ...] | None = None,
-        classes: tuple[Any, ...] | None = None,
+        classes: Classes | None = None,
         inputs: int | None = None,
     ) -> LinearModel:
         """The model with what a run knows of its data. The number of inputs is kept only behind a feature map, of which
@@ -305,5 +310,5 @@ class LinearModel(Model):
         )
 
 
-def _as_tuple(items: list[Any] | None) -> tuple[Any, ...] | None:
+def _as_tuple(items: list[T] | None) -> tuple[T, ...] | None:
     return None if items is None else tuple(items)

@@ -149,7 +149,7 @@ def thinned(rows: Sequence[Row], most: int = MOST_ROWS) -> list[Row]:
 # ── parts ──
 
 
-def _cell(key: str, value: Any) -> Html | str:
+def _cell(key: str, value: object) -> Html | str:
     text = str(COLUMNS[key][1](value))
     look = "good" if value in GOOD else "bad" if value in BAD else None
     return element("span", text, class_=look) if key == "status" else text
