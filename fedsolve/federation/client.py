@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from fedsolve.errors import DataError
 from fedsolve.federation.client_checks import check_client_name, check_weight
 from fedsolve.federation.links import UNLIMITED, Link
-from fedsolve.federation.memory import Memory
+from fedsolve.federation.memory import SESSION, Memory, SessionMemory
 from fedsolve.federation.protocol import client_step
 from fedsolve.numerics.design import Design, as_design
 from fedsolve.numerics.linalg import like, namespace, to_numpy
@@ -35,6 +35,8 @@ from fedsolve.wire.messages import Counts
 __all__ = ["Client", "Memory", "client_step"]
 
 T = TypeVar("T")
+
+_COLUMNS, _TRANSFORM = SESSION + "columns", SESSION + "transform"  # in the memory
 
 
 class Client:
@@ -131,14 +133,14 @@ class Client:
         known = self.memory.data
         if (
             self._design is None
-            or known.get("transform") is not self._transform
-            or known.get("columns") is not self._columns
+            or known.get(_TRANSFORM) is not self._transform
+            or known.get(_COLUMNS) is not self._columns
         ):
             self._renew_design()
         self._checked = self.memory
 
     def _renew_design(self) -> None:
-        self._transform, self._columns = self.memory.data.get("transform"), self.memory.data.get("columns")
+        self._transform, self._columns = self.memory.data.get(_TRANSFORM), self.memory.data.get(_COLUMNS)
         transform = self._transform
         self._cache.clear()  # what was computed from other inputs is void
         if transform is not None:
@@ -157,12 +159,12 @@ class Client:
     @property
     def column_names(self) -> tuple[str, ...] | None:
         """The names of the columns, in the order the federation has agreed on; None: they have none."""
-        return self.memory.data.get("columns") or self.feature_names
+        return self.memory.data.get(_COLUMNS) or self.feature_names
 
     @property
     def inputs(self) -> Array:
         """X with its columns in the order the federation has agreed on."""
-        agreed = self.memory.data.get("columns")
+        agreed = self.memory.data.get(_COLUMNS)
         return self.X if agreed is None else self.ordered(agreed)
 
     def ordered(self, names: Sequence[str]) -> Array:
@@ -272,13 +274,20 @@ class Client:
 
     # ── chance and accounting ──
 
-    def enter(self, memory: Memory, moment: tuple[int, int, int, int]) -> None:
-        """Begin a call: nothing of an earlier one, or of an earlier try at this one, is left."""
+    @property
+    def session(self) -> SessionMemory:
+        """What the library itself remembers here, apart from what protocols remember: columns, transform, units."""
+        return SessionMemory(self.memory)
+
+    def enter(self, memory: Memory, moment: tuple[int, int, int, int], scope: str = "") -> None:
+        """Begin a call: nothing of an earlier one, or of an earlier try at this one, is left. `scope` is that of the
+        protocol whose step is called (`memory.scope_of`)."""
+        memory.scope = scope
         self.memory, self.moment = memory, moment
         self.counts, self._generator = {}, None
         known = memory.data
         self._checked = memory
-        if known.get("transform") is not self._transform or known.get("columns") is not self._columns:
+        if known.get(_TRANSFORM) is not self._transform or known.get(_COLUMNS) is not self._columns:
             self._design = None  # found anew when it is asked for
             self._cache.clear()
 

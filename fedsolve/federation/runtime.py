@@ -30,7 +30,7 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.joining import JOINED, Joining
 from fedsolve.federation.link_meter import Meter, purpose_of, used_before, used_so_far, write_down
 from fedsolve.federation.links import UNLIMITED
-from fedsolve.federation.memory import Memory
+from fedsolve.federation.memory import Memory, scope_of
 from fedsolve.federation.memory_store import MemoryStore
 from fedsolve.federation.protocol import fingerprint, signature, steps, types_of
 from fedsolve.text import shortened
@@ -144,7 +144,7 @@ class Runtime:
             started = perf_counter()
             for route in request.routes.value:
                 index = len(results)
-                client.enter(memory, (head.seed, head.round, head.exchange, index))
+                client.enter(memory, (head.seed, head.round, head.exchange, index), scope_of(route[0]))
                 if meter is not None:
                     client.room = meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
                 part = self._call(route, request.arguments[index])

@@ -7,7 +7,7 @@ from typing import Any
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
-from fedsolve.federation.memory import Memory
+from fedsolve.federation.memory import session_memory
 from fedsolve.loop.preflight import warm_weights
 from fedsolve.tables.names import difference
 from fedsolve.typing import Array
@@ -81,7 +81,7 @@ def as_server(
         raise DataError(f"{without} has no column names where {having} has; give both names, or neither")
     known = {"columns": columns, "transform": transform}
     server.forget()
-    server.memory = Memory({key: value for key, value in known.items() if value is not None}, types)
+    server.memory = session_memory({key: value for key, value in known.items() if value is not None}, types)
     width = server.design.shape[1]
     if width != fed.features:
         raise DataError(f"{whose} has {width} features where the clients have {fed.features}")
