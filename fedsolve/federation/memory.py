@@ -1,8 +1,9 @@
 """What protocols remember at a client, in versions that can be returned to.
 
 A version is one dict. Its keys begin with the name of the protocol they belong to ("algorithm:w"), so that two
-protocols that both remember "w" do not meet. What the library itself keeps there belongs to "session": what was agreed
-when the server joined, the order of the columns, the transform, the units of local systems, and what went over the link.
+protocols that both remember "w" do not meet. What the library itself keeps there belongs to "session": what was
+agreed when the server joined, the order of the columns, the transform, the units of local systems, what went over the
+link.
 """
 
 from __future__ import annotations
