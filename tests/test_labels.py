@@ -12,7 +12,7 @@ import pytest
 import fedsolve as fs
 from fedsolve.data import Dirichlet, partition
 from fedsolve.errors import DataError, InputError
-from fedsolve.tables.names import Labels
+from fedsolve.tables.labels import Labels
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(90, 3))

@@ -27,8 +27,8 @@ from fedsolve.losses import Logistic
 from fedsolve.report import RunFolder, summarise, tables
 from fedsolve.report import run_page as pages
 from fedsolve.report.figures import convergence
+from fedsolve.report.scores import score
 from fedsolve.runfiles import registry
-from fedsolve.runfiles.problem import score
 from fedsolve.typing import Array
 
 # How many malignant and benign tumours each hospital has.
@@ -101,7 +101,7 @@ def demo(output: Path, seed: int, as_json: bool) -> int:
                 continue
             compared = {
                 "distance_to_pooled": float(np.linalg.norm(result.model.w - pooled.w) / np.linalg.norm(pooled.w)),
-                "accuracy": score(result.model, X, y),
+                "accuracy": score(result.model, result.model.predict(X), y),
             }
             rows.append({**summarise(result, name, clients), **compared})
             part.write_run(result, rows[-1])

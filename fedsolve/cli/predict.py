@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import json
-import math
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 
 from fedsolve import data as rooms
 from fedsolve.cli.console import emit, escape, say
-from fedsolve.data import Dataset
 from fedsolve.data.file_formats import is_number, read_columns
 from fedsolve.data.load import format_of
 from fedsolve.data.schema import Categorical
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.models.linear import LinearModel, load_model
 from fedsolve.report.output_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
-from fedsolve.tables.names import are_counted, take_columns
+from fedsolve.report.scores import score, score_name
+from fedsolve.tables.names import are_counted, chosen_columns
 from fedsolve.text import spreadsheet_cell
 from fedsolve.typing import Array
 from fedsolve.wire.storage import remove_leftovers, write_atomically
-
-SHOWN = 8  # names in a message
 
 
 def predict(
@@ -50,14 +45,13 @@ def predict(
         raise ConfigError(f"there is already a file {output}; choose another, or replace it with --force")
     predictions = model.predict(X)
     probabilities = model.predict_proba(X)[:, 1] if model.link == "logistic" else None
-    found = None if truth is None else _score(model, predictions, truth)
+    found = None if truth is None else score(model, predictions, truth)
     if output is not None:
         remove_leftovers(output.parent, [output.name])
         write_atomically(output, _as_csv(predictions, probabilities).encode())
 
     def show(console: Console) -> None:
-        kind = "accuracy" if model.is_classifier else "R²"
-        said = f"{len(predictions)} predictions" + ("" if found is None else f", {kind} {found:.4g}")
+        said = f"{len(predictions)} predictions" + ("" if found is None else f", {score_name(model)} {found:.4g}")
         if output is None:
             sys.stdout.write(_as_csv(predictions, probabilities))
             say(said)
@@ -129,66 +123,23 @@ def _feature_names(path: Path, model: LinearModel) -> tuple[str, ...] | None:
 def _inputs(
     source: str, model: LinearModel, names: Sequence[str] | None, target: str | None, drop: Sequence[str]
 ) -> tuple[Array, Array | None]:
-    if source in {info.name for info in rooms.datasets()}:
-        return _labelled(rooms.load(source), model, names)
+    """The inputs in the model's order, and the targets where there are any: classes by name, or numbers."""
     path = Path(source).expanduser()
-    if not path.is_file() or format_of(path) != "csv":  # features and targets are apart already
-        return _labelled(rooms.load(source), model, names)
+    known = source in {info.name for info in rooms.datasets()}
+    if known or not path.is_file() or format_of(path) != "csv":  # features and targets are apart already
+        loaded = rooms.load(source)
+        return loaded.inputs_for(names), loaded.labels if model.is_classifier else loaded.y
     columns = read_columns(path)
     for column in (*drop, *([] if target is None else [target])):
         if column not in columns:
             raise DataError(f"{source}: no column {column!r}; expected one of {', '.join(columns)}")
     truth = None if target is None else columns[target]
-    names = _chosen(source, list(columns), names, {*drop, target}, model.columns)
+    names = chosen_columns(source, list(columns), names, {*drop, target}, model.columns)
     for place, name in enumerate(names):
         kind = None if model.transform is None else model.transform.columns[place]
         if not isinstance(kind, Categorical):
             _check_numbers(source, name, columns[name])
     return _matrix([columns[name] for name in names]), truth
-
-
-def _chosen(
-    source: str,
-    found: Sequence[str],
-    wanted: Sequence[str] | None,
-    others: Collection[str | None],
-    expected: int | None,
-) -> Sequence[str]:
-    """The columns of a table that the model takes, in its order: by name where both sides have names, else by place."""
-    if wanted is not None:
-        missing = [name for name in wanted if name not in found]
-        if not missing:
-            return wanted
-        # Names that were only counted are none, unless the table has some of them.
-        if not are_counted(found) and (not are_counted(wanted) or len(missing) < len(wanted)):
-            raise DataError(_without(source, missing, [name for name in found if name not in wanted], found))
-    names = [name for name in found if name not in others]
-    if expected is not None and len(names) != expected:
-        named = "" if wanted is None or are_counted(wanted) else f", by the names {_some(wanted)}"
-        raise DataError(
-            f"{source}: {len(names)} columns ({_some(names)}), and the model takes {expected}{named}; "
-            "say what is no feature with --target and --drop"
-        )
-    return names
-
-
-def _without(source: str, missing: Sequence[str], spare: Sequence[str], found: Sequence[str]) -> str:
-    """What to say of a table that lacks columns of the model."""
-    folded = {name.casefold(): name for name in spare}
-    hints = []
-    for name in missing[:SHOWN]:
-        close = difflib.get_close_matches(name.casefold(), folded, n=1)
-        hints.append(f"{name!r}" + (f" (is it {folded[close[0]]!r}?)" if close else ""))
-    has = f"the file has {_some(found)}" if len(found) <= SHOWN else f"of others the file has {_some(spare) or 'none'}"
-    more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-    return (
-        f"{source}: no column {', '.join(hints)}{more}, and the model takes its columns by name; {has}; rename those "
-        "that are meant, or remove the header if they are in the model's order"
-    )
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
 
 
 def _check_numbers(source: str, name: str, cells: Array) -> None:
@@ -199,21 +150,6 @@ def _check_numbers(source: str, name: str, cells: Array) -> None:
             raise DataError(f"{source}: column {name!r}, row {row} below the header: {cell!r} is not a number")
 
 
-def _labelled(loaded: Dataset, model: LinearModel, wanted: Sequence[str] | None) -> tuple[Array, Array | None]:
-    """Inputs, by name where both sides have names, and targets: the names of classes for a classifier, numbers for a
-    regression."""
-    X, known = loaded.X, loaded.feature_names
-    if known is not None and wanted is not None and not are_counted(known) and not are_counted(wanted):
-        places = {name: place for place, name in enumerate(known)}
-        if missing := [name for name in wanted if name not in places]:
-            raise DataError(_without(loaded.name, missing, [name for name in known if name not in wanted], known))
-        X = take_columns(X, [places[name] for name in wanted])
-    names = loaded.target_names
-    if names is None or loaded.y.ndim != 1 or not model.is_classifier:
-        return X, loaded.y
-    return X, np.asarray(names, dtype=object)[loaded.y.astype(int)]
-
-
 def _matrix(columns: Sequence[Array]) -> Array:
     if all(column.dtype.kind == "f" for column in columns):
         return np.column_stack(columns)
@@ -221,30 +157,3 @@ def _matrix(columns: Sequence[Array]) -> Array:
     for place, column in enumerate(columns):
         X[:, place] = column
     return X
-
-
-# ── how good ──
-
-
-def _score(model: LinearModel, predictions: Array, truth: Array) -> float | None:
-    if model.link == "softmax":
-        pairs = zip(predictions.tolist(), truth.tolist(), strict=True)
-        return float(np.mean([_same(guess, true) for guess, true in pairs]))
-    if model.link != "logistic":
-        try:
-            numbers = np.asarray(truth, dtype=float)
-        except ValueError:
-            raise DataError("the targets are text, and this model is a regression; leave --target out") from None
-        residual = float(np.sum((numbers - predictions) ** 2))
-        spread = float(np.sum((numbers - np.mean(numbers, axis=0)) ** 2))
-        return 1 - residual / spread if spread > 0 else None
-    positive = 1 if model.classes is None else model.classes[1]
-    pairs = zip(predictions.tolist(), truth.tolist(), strict=True)
-    return float(np.mean([_same(guess, positive) == _same(true, positive) for guess, true in pairs]))
-
-
-def _same(a: Any, b: Any) -> bool:
-    try:
-        return math.isclose(float(a), float(b), rel_tol=0, abs_tol=0)
-    except (TypeError, ValueError):
-        return str(a) == str(b)

@@ -17,8 +17,11 @@ from fedsolve.loop.run import run as run_algorithm
 from fedsolve.report import RunFolder, summarise, tables
 from fedsolve.report import run_page as pages
 from fedsolve.report.figures import convergence
+from fedsolve.report.scores import score_name
+from fedsolve.runfiles import keys
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
+from fedsolve.runfiles.portable import from_anywhere
 from fedsolve.runfiles.problem import Problem
 
 SAVES = 10  # in a run, where the file does not say how often: at most a tenth of the work is lost
@@ -35,7 +38,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
     saved = _checkpoint(what.run, path)
     going_on = _goes_on(what, saved, resume)
     folder = RunFolder.open(path, force=force, resume=going_on)
-    copied = config.from_anywhere(text, file.parent)
+    copied = from_anywhere(text, file.parent)
     if not going_on:  # else the copy there is right until the run file has proved to be of the same run
         folder.write_config(copied)
     ((label, algorithm),) = problem.algorithms.items()
@@ -74,7 +77,7 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
         raise ConfigError(f"{file} has one [algorithm] and no list of [[algorithms]]: use `fedsolve run {file}`")
     problem = problems.prepare(what, file)
     folder = RunFolder.open(_folder(what, file, output, False), force=force)
-    folder.write_config(config.from_anywhere(text, file.parent))
+    folder.write_config(from_anywhere(text, file.parent))
     rows: list[dict[str, Any]] = []
     results: dict[str, Run] = {}
     failures: list[FedsolveError] = []
@@ -130,7 +133,7 @@ def failed_row(label: str, error: Exception, status: str = "error") -> dict[str,
 
 
 def _execute(
-    what: config.Config,
+    what: keys.Config,
     problem: Problem,
     algorithm: Any,
     folder: RunFolder,
@@ -147,8 +150,8 @@ def _execute(
     result = run_algorithm(
         algorithm,
         problems.transport(budget, problem.clients),
-        stopping=problems.stopping(budget),
-        participation=problems.participation(what.participation),
+        stopping=budget.stopping(),
+        participation=what.participants(),
         seed=budget.seed,
         preprocess=problem.preprocess,
         measure=budget.measure,
@@ -164,7 +167,7 @@ def _finish(problem: Problem, result: Run, label: str, folder: RunFolder) -> dic
     known = {
         "data": problem.data.name,
         "feature_names": problem.data.feature_names,
-        "score": problems.score_name(result.model),
+        "score": score_name(result.model),
         "scores": problem.scores(result.model),
     }
     summary = {**summarise(result, label, problem.clients), **known}
@@ -173,7 +176,7 @@ def _finish(problem: Problem, result: Run, label: str, folder: RunFolder) -> dic
 
 
 def _about(
-    what: config.Config,
+    what: keys.Config,
     problem: Problem,
     folder: RunFolder,
     results: dict[str, Run],
@@ -225,7 +228,7 @@ def _exit_code(rows: list[dict[str, Any]]) -> int:
 # ── where ──
 
 
-def _folder(what: config.Config, file: Path, output: Path | None, resume: bool) -> Path:
+def _folder(what: keys.Config, file: Path, output: Path | None, resume: bool) -> Path:
     if output is not None:
         return output
     if what.output.folder is not None:
@@ -235,13 +238,13 @@ def _folder(what: config.Config, file: Path, output: Path | None, resume: bool) 
     return Path("runs") / f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def _checkpoint(what: config.Budget, folder: Path) -> Path | None:
+def _checkpoint(what: keys.Budget, folder: Path) -> Path | None:
     if isinstance(what.checkpoint, str):
         return Path(what.checkpoint).expanduser()
     return RunFolder(folder).checkpoint if what.checkpoint else None
 
 
-def _goes_on(what: config.Config, saved: Path | None, asked: bool) -> bool:
+def _goes_on(what: keys.Config, saved: Path | None, asked: bool) -> bool:
     """Whether to go on from a checkpoint: `--resume` insists on one, `resume = true` begins without."""
     there = saved is not None and saved.is_file()
     if asked and saved is None:

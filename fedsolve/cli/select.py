@@ -19,8 +19,10 @@ from fedsolve.report import RunFolder
 from fedsolve.report.selection_page import Row, heading, selection_page, table
 from fedsolve.report.tables import size
 from fedsolve.runfiles import chosen_loss as chosen
+from fedsolve.runfiles import keys
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
+from fedsolve.runfiles.portable import from_anywhere
 from fedsolve.runfiles.toml_writer import inline
 from fedsolve.selection import Selection, cross_validate, loss_grid
 from fedsolve.selection.batches import REPLY_BYTES
@@ -44,7 +46,7 @@ def select(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
     grid = _grid(what.select, problem.algorithms, file)
     path = output or Path("runs") / f"{file.stem}-select-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = RunFolder.open(path, force=force)
-    folder.write_config(config.from_anywhere(text, file.parent))
+    folder.write_config(from_anywhere(text, file.parent))
     try:
         found = _cross_validate(what, what.select, problem, grid)
     except KeyboardInterrupt:
@@ -79,7 +81,7 @@ def select(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
     return 0
 
 
-def _grid(what: config.Select, algorithms: dict[str, Any], file: Path) -> list[LinearLoss]:
+def _grid(what: keys.Select, algorithms: dict[str, Any], file: Path) -> list[LinearLoss]:
     """The grid around the loss of the file's algorithms, which must be one."""
     losses = {loss for one in algorithms.values() if isinstance(loss := getattr(one, "loss", None), LinearLoss)}
     if not losses:
@@ -100,7 +102,7 @@ def _grid(what: config.Select, algorithms: dict[str, Any], file: Path) -> list[L
 
 
 def _cross_validate(
-    what: config.Config, how: config.Select, problem: problems.Problem, grid: Sequence[LinearLoss]
+    what: keys.Config, how: keys.Select, problem: problems.Problem, grid: Sequence[LinearLoss]
 ) -> Selection:
     with steps_bar("cross-validation") as bar:
         return cross_validate(
@@ -109,13 +111,13 @@ def _cross_validate(
             folds=how.folds,
             seed=how.seed,
             preprocess=problem.preprocess,
-            participation=problems.participation(what.participation),
+            participation=what.participants(),
             reply_bytes=how.reply_bytes or REPLY_BYTES,
             progress=lambda done, of: bar(done, of, "fits"),
         )
 
 
-def _rows(what: config.Select, grid: Sequence[LinearLoss], found: Selection) -> list[Row]:
+def _rows(what: keys.Select, grid: Sequence[LinearLoss], found: Selection) -> list[Row]:
     """One for each point, in the order of the grid."""
     by_loss = {each.loss: each for each in found.candidates}
     return [
@@ -124,7 +126,7 @@ def _rows(what: config.Select, grid: Sequence[LinearLoss], found: Selection) -> 
     ]
 
 
-def _notices(what: config.Select, grid: Sequence[LinearLoss], found: Selection) -> list[str]:
+def _notices(what: keys.Select, grid: Sequence[LinearLoss], found: Selection) -> list[str]:
     """What the choice leaves in doubt."""
     troubled = [one for one in found.candidates if one.trouble]
     said = [f"{len(troubled)} of the grid's points have no error; {one.loss!r}, {one.trouble}." for one in troubled[:1]]
@@ -132,7 +134,7 @@ def _notices(what: config.Select, grid: Sequence[LinearLoss], found: Selection) 
 
 
 def _result(
-    what: config.Select,
+    what: keys.Select,
     problem: problems.Problem,
     folder: RunFolder,
     found: Selection,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import array_api_compat as api
 import numpy as np
 import scipy.sparse as sp
 
 from fedsolve.data.schema import Categorical, Numeric, Schema
-from fedsolve.errors import DataError
+from fedsolve.errors import ConfigError, DataError
 from fedsolve.numerics.linalg import like, to_numpy
+from fedsolve.plain import Plain, Reader, to_plain
 from fedsolve.tables.names import match_columns
 from fedsolve.typing import Array
 
@@ -117,38 +117,25 @@ class Transform:
         more = f" and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
         return f"Look at the data: {', '.join(said[:MOST_SAID])}{more}." if said else ""
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Plain]:
         """As JSON has it. Python writes a float with as many digits as it takes to read the same one."""
-        fill = [None if np.isnan(one) else one for one in self.fill.tolist()]
-        columns = Schema(self.columns).to_plain()
-        return {
-            "format": FORMAT,
-            "columns": columns,
-            "fill": fill,
-            "centre": self.centre.tolist(),
-            "scale": self.scale.tolist(),
-            "missing": None if self.missing is None else self.missing.tolist(),
-            "unseen": None if self.unseen is None else self.unseen.tolist(),
-        }
+        plain = to_plain(self)
+        assert isinstance(plain, dict)
+        del plain["name"]
+        return {"format": FORMAT, **plain}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Transform:
-        """What `to_plain` gave."""
+    def from_plain(cls, plain: Mapping[str, object]) -> Transform:
+        """What `to_plain` gave, also with an earlier version; raises DataError for anything else."""
+        given = dict(plain)
+        found = given.pop("format", None)
+        if found != FORMAT:
+            raise DataError(f"a transform of format {found!r}; this version reads {FORMAT}")
         try:
-            if plain["format"] != FORMAT:
-                raise DataError(f"a transform of format {plain['format']!r}; this version reads {FORMAT}")
-            columns = Schema.from_plain(plain["columns"]).columns
-            fill = np.array([np.nan if one is None else one for one in plain["fill"]], dtype=np.float64)
-            centre, scale = (np.array(plain[what], dtype=np.float64) for what in ("centre", "scale"))
-            counted = [plain.get(what) for what in ("missing", "unseen")]  # not in files of earlier versions
-            missing, unseen = (None if one is None else np.array(one, dtype=np.float64) for one in counted)
-        except (KeyError, TypeError) as error:
-            raise DataError(f"this is not a transform that was saved: {error!r}") from None
-        if not fill.shape == centre.shape == scale.shape == (len(columns),):
-            raise DataError(f"a transform of {len(columns)} columns lacks numbers for some of them")
-        if any(one is not None and one.shape != (len(columns),) for one in (missing, unseen)):
-            raise DataError(f"a transform of {len(columns)} columns lacks shares for some of them")
-        return cls(columns, fill, centre, scale, missing, unseen)
+            given["columns"] = Schema.from_plain(given.get("columns")).columns
+            return Reader().make(cls, given, "transform")
+        except ConfigError as error:
+            raise DataError(f"this is not a transform that was saved: {error}") from None
 
     # ── one kind of input each ──
 

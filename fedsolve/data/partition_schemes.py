@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedsolve.data.dataset import Array, is_missing
 from fedsolve.errors import ConfigError, DataError
+from fedsolve.typing import Array as Rows  # row numbers: an array or a list
 
 Indices: TypeAlias = NDArray[np.intp]
 Rng: TypeAlias = np.random.Generator
@@ -188,7 +189,7 @@ ByColumn = ByGroup  # the same by the name of one who thinks of a column of a ta
 class Given(Scheme):
     """The division itself: each client's row numbers."""
 
-    indices: Sequence[ArrayLike]
+    indices: Sequence[Rows]
 
     def client_count(self, groups: Array | None) -> int:
         return len(self.indices)

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING as REQUIRED
-from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from fedsolve.errors import ConfigError, DataError, UnknownName
+from fedsolve.errors import ConfigError, DataError
+from fedsolve.plain import Plain, Reader, to_plain
 from fedsolve.tables.cells import MISSING_TEXTS, is_missing, key, texts
 from fedsolve.typing import Array
 
@@ -135,6 +135,8 @@ class Categorical:
             raise ConfigError(f"column {self.name!r}: expected one or more different categories, got {list(declared)}")
         if self.unseen not in ("other", "zeros", "error"):
             raise ConfigError(f"column {self.name!r}: unseen is 'other', 'zeros' or 'error', got {self.unseen!r}")
+        if self.impute == "none" and self.imputed is None:  # TOML has no None
+            object.__setattr__(self, "impute", None)
         if self.impute is not None and self.imputed is None and not self.needs_mode:
             raise ConfigError(
                 f"column {self.name!r}: impute is None, 'mode' or one of {list(declared)}, got {self.impute!r}"
@@ -201,6 +203,8 @@ class Schema:
 
     columns: tuple[Numeric | Categorical, ...]
 
+    written_as: ClassVar[str] = "columns"  # in plain form a schema is the list of its columns
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         for column in self.columns:
@@ -212,47 +216,17 @@ class Schema:
             raise ConfigError(f"a schema has at least one column, and different names; given twice: {twice}")
 
     @classmethod
-    def from_plain(cls, columns: Sequence[Mapping[str, Any]]) -> Schema:
+    def from_plain(cls, columns: object) -> Schema:
         """From a list of tables as TOML and JSON have them: `name`, and what the column's class has besides.
 
         A column with `categories` is categorical; `kind = "numeric"` or `"categorical"` may say so outright.
-        TOML has no None: write "none".
+        TOML has no None: write "none". Raises ConfigError for what is no schema.
         """
-        if isinstance(columns, str | Mapping) or not isinstance(columns, Sequence):
-            raise ConfigError(f"a schema is a list with one table per column, got {columns!r}")
-        return cls(tuple(_column_from_plain(place, given) for place, given in enumerate(columns)))
+        return Reader().make(cls, columns, "schema")
 
-    def to_plain(self) -> list[dict[str, Any]]:
+    def to_plain(self) -> Plain:
         """What `from_plain` reads."""
-        plain = []
-        for column in self.columns:
-            kind = "numeric" if isinstance(column, Numeric) else "categorical"
-            entry = {field.name: getattr(column, field.name) for field in fields(column)}
-            plain.append({"kind": kind, **{k: list(v) if isinstance(v, tuple) else v for k, v in entry.items()}})
-        return plain
-
-
-def _column_from_plain(place: int, given: Any) -> Numeric | Categorical:
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"column {place} of the schema is a table with a name, got {given!r}")
-    entry = dict(given)
-    kind = entry.pop("kind", "categorical" if "categories" in entry else "numeric")
-    if kind not in ("numeric", "categorical"):
-        raise ConfigError(f"column {entry.get('name', place)!r}: kind is 'numeric' or 'categorical', got {kind!r}")
-    made: type[Numeric] | type[Categorical] = Numeric if kind == "numeric" else Categorical
-    known = {field.name: field.default for field in fields(made)}
-    for option in entry:
-        if option not in known:
-            raise UnknownName(f"option of {kind} column {entry.get('name', place)!r}:", str(option), known)
-    for option, default in known.items():
-        if default is REQUIRED and option not in entry:
-            raise ConfigError(f"column {entry.get('name', place)!r} of the schema ({kind}) lacks {option!r}")
-    for option in ("impute", "scaling"):
-        if entry.get(option) == "none" and "none" not in entry.get("categories", ()):
-            entry[option] = None
-    if isinstance(entry.get("categories"), list):
-        entry["categories"] = tuple(entry["categories"])
-    return made(**entry)
+        return to_plain(self)
 
 
 # ── checks ──

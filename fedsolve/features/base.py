@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ import scipy.sparse as sp
 
 from fedsolve.errors import ConfigError, DataError, InputError
 from fedsolve.numerics.linalg import namespace
+from fedsolve.plain import Plain, Reader, to_plain
 from fedsolve.typing import Array
 
 
@@ -49,24 +49,20 @@ class FeatureMap(ABC):
         xp = namespace(X)
         return _kept(self, int(X.shape[1]), xp, None if xp is np else api.device(X))
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> Plain:
         """Name and hyper-parameters as JSON knows them."""
-        return {"name": type(self).__name__} | {
-            field.name: _plain(getattr(self, field.name))
-            for field in fields(self)  # type: ignore[arg-type]
-        }
+        return to_plain(self)
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> FeatureMap:
-        """The map that `to_plain` described."""
-        given = dict(plain)
-        kind = FeatureMap.known.get(str(given.pop("name", None)))
-        if kind is None:
-            raise DataError(f"unknown feature map {plain.get('name')!r}; known: {', '.join(sorted(FeatureMap.known))}")
+    def from_plain(plain: object) -> FeatureMap:
+        """The map that `to_plain` described; raises DataError for anything else."""
+        name = plain.get("name") if isinstance(plain, Mapping) else None
+        if name not in FeatureMap.known:
+            raise DataError(f"unknown feature map {name!r}; known: {', '.join(sorted(FeatureMap.known))}")
         try:
-            return kind(**given)
-        except (TypeError, InputError) as error:
-            raise DataError(f"not a {kind.__name__}: {error}") from None
+            return Reader().make(FeatureMap.known[name], plain, name)
+        except InputError as error:
+            raise DataError(f"not a {name}: {error}") from None
 
 
 @lru_cache(maxsize=8)
@@ -78,14 +74,6 @@ def _kept(of: FeatureMap, d: int, xp: Any, device: Any) -> tuple[Array, ...]:
         return drawn
     # A copy, because torch has no read-only tensors.
     return tuple(xp.asarray(np.array(array), device=device) for array in _kept(of, d, np, None))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value
 
 
 def dense(X: Array) -> Array:

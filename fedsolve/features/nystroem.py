@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +47,7 @@ class _OnLandmarks(FeatureMap):
 class Nystroem(_OnLandmarks):
     """On landmarks that are public: an array of m rows."""
 
-    landmarks: Any
+    landmarks: Array
     gamma: float
     kernel: Kernel = "gaussian"
 
@@ -68,7 +67,7 @@ class Nystroem(_OnLandmarks):
 
     @staticmethod
     def from_range(
-        low: Any, high: Any, count: int, gamma: float, kernel: Kernel = "gaussian", seed: int = 0
+        low: Array, high: Array, count: int, gamma: float, kernel: Kernel = "gaussian", seed: int = 0
     ) -> NystroemRange:
         """`count` landmarks drawn between `low` and `high`: numbers, or one for each column."""
         return NystroemRange(low, high, count, gamma, kernel, seed)
@@ -97,8 +96,8 @@ class Nystroem(_OnLandmarks):
 class NystroemRange(_OnLandmarks):
     """On landmarks drawn uniformly from a declared range: `low` and `high` are numbers, or one for each column."""
 
-    low: Any
-    high: Any
+    low: float | tuple[float, ...]
+    high: float | tuple[float, ...]
     count: int
     gamma: float
     kernel: Kernel = "gaussian"

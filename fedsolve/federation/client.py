@@ -19,16 +19,8 @@ from fedsolve.federation.protocol import client_step
 from fedsolve.numerics.design import Design, as_design
 from fedsolve.numerics.linalg import like, namespace, to_numpy
 from fedsolve.numerics.structured_arrays import STRUCTURED, Symmetric
-from fedsolve.tables.names import (
-    Classes,
-    Labels,
-    checked_classes,
-    encode_labels,
-    named_matrix,
-    order_of,
-    split_frame,
-    take_columns,
-)
+from fedsolve.tables.labels import Classes, Labels, checked_classes, encode_labels
+from fedsolve.tables.names import named_matrix, order_of, split_frame, take_columns
 from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Counts
 
@@ -298,6 +290,16 @@ class Client:
             seed, *rest = self.moment
             self._generator = np.random.default_rng([seed, self.key, *rest])
         return self._generator
+
+    def draw(self, function: Callable[[np.random.Generator, int], Array]) -> Array:
+        """`function(client.rng, client.n_samples)`: how a step that may run together for many clients draws by chance.
+
+        The array's shape must not depend on what is drawn."""
+        return function(self.rng, self.n_samples)
+
+    def number(self, value: Array) -> float:
+        """An array of one entry as a number. `float(value)`, but steps that may run together can use it."""
+        return float(value)
 
     def count(self, what: str, amount: int) -> None:
         """Note a computation: sample gradients, Hessians, loss evaluations, factorisations, rows of features."""

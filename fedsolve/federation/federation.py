@@ -36,7 +36,8 @@ from fedsolve.federation.participation import Participation
 from fedsolve.federation.protocol import fingerprint
 from fedsolve.federation.routes import Routes
 from fedsolve.federation.transports.base import Transport
-from fedsolve.tables.names import Classes, agreed_classes, agreed_columns, check_numbering
+from fedsolve.tables.labels import Classes, agreed_classes, check_numbering
+from fedsolve.tables.names import agreed_columns
 from fedsolve.typing import Array
 from fedsolve.version import __version__
 from fedsolve.wire.messages import Purpose

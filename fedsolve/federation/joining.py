@@ -9,7 +9,7 @@ from fedsolve.errors import DataError, ProtocolMismatch
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.client_checks import ClientInfo, LabelledInfo
 from fedsolve.federation.memory import SESSION
-from fedsolve.tables.names import check_classes
+from fedsolve.tables.labels import check_classes
 from fedsolve.version import __version__
 from fedsolve.wire.messages import Purpose
 

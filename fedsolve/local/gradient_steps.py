@@ -47,12 +47,18 @@ class GradientSteps:
     def _batches(self, client: Client) -> list[Client]:
         if self.batch_size is None or self.batch_size >= client.n_samples:
             return [client] * self.steps
+        batches = client.draw(self._drawn)
+        return [client.subset(batches[step, :]) for step in range(self.steps)]
+
+    def _drawn(self, rng: np.random.Generator, samples: int) -> Array:
+        """The samples of each batch, a row for each."""
+        assert self.batch_size is not None
         batches: list[Array] = []
         while len(batches) < self.steps:  # one pass over the shuffled samples after another
-            order = client.rng.permutation(client.n_samples)
-            bounds = range(0, client.n_samples - self.batch_size + 1, self.batch_size)
+            order = rng.permutation(samples)
+            bounds = range(0, samples - self.batch_size + 1, self.batch_size)
             batches += [np.sort(order[start : start + self.batch_size]) for start in bounds]
-        return [client.subset(index) for index in batches[: self.steps]]
+        return np.stack(batches[: self.steps])
 
 
 def safe_step(bounds: Iterable[float]) -> float:

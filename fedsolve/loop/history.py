@@ -37,8 +37,7 @@ class Row:
     measured_share: float = 1.0  # and of those behind value and gradient norm
     objective_share: float = 1.0  # and of those whose objective it is: all clients that are not lost
     missing: tuple[tuple[str, str], ...] = ()  # clients that are missing from (a part of) the round, and why
-    # SHED: 1 − λ̄_n/ρ̄_t. For least squares the error falls at least by it in this round (Theorem 3 of paper 002); for
-    # other losses it is where the factor of Theorem 9 tends to.
+    # A factor by which, in theory, the error fell or tends to fall in this round, where the algorithm knows one.
     contraction: float | None = None
     doubt: str | None = None  # why a gradient within the tolerance was not called convergence
 

@@ -53,7 +53,7 @@ class Measure:
 
     purpose: ClassVar[Purpose] = "measure"
 
-    @client_step
+    @client_step(together=True)
     def value_and_gradient(self, client: Client, w: Array) -> tuple[float, Array]:
         return self.loss.value(client, w), self.loss.gradient(client, w)
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from fedsolve.algorithms.base import MATRIX_FREE
 from fedsolve.errors import ConfigError, LinkExceeded
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
@@ -87,7 +88,8 @@ def check_needs(algorithm: Any, loss: Any) -> None:
         elif need == "quadratic":
             if not loss.quadratic:
                 raise ConfigError(
-                    f"{name} needs a quadratic loss such as Squared, got {type(loss).__name__}; use SHED or Newton"
+                    f"{name} needs a quadratic loss such as Squared, got {type(loss).__name__}; use an algorithm "
+                    "that takes other losses"
                 )
         elif need not in loss.provides:
             raise ConfigError(f"{name} needs a loss with {need}, which {type(loss).__name__} does not have")
@@ -117,8 +119,8 @@ def _check_link(name: str, client: str, link: Link, need: Footprint) -> None:
             client,
             "link",
             f"{name} sends more than {8 * need.sent:,} bytes in a round, and the link carries "
-            f"{link.bytes_per_round:,}; give it more, or use an algorithm that sends less (SHED fits what it sends "
-            "to the link)",
+            f"{link.bytes_per_round:,}; give it more, or use an algorithm that sends less or fits what it sends to "
+            "the link",
         )
 
 
@@ -138,7 +140,7 @@ def _check_memory(name: str, sizes: Sizes, needs: Sequence[Footprint], local: bo
         parts.append(f"{_size(8 * clients)} at the {len(needs)} clients")
     matrix = needs[0].held or needs[0].server or needs[0].working
     what = f", with Hessians of order {sizes.order:,}" if matrix else ""
-    instead = f"use {needs[0].instead}" if matrix else "use fewer features or classes"
+    instead = f"use {needs[0].instead or MATRIX_FREE}" if matrix else "use fewer features or classes"
     raise ConfigError(
         f"{name} would need about {_size(wanted)} of memory for {sizes.weights:,} weights{what} "
         f"({', '.join(parts)}), and {_size(free)} are available; {instead}, or more memory"

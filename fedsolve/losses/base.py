@@ -131,7 +131,7 @@ class LinearLoss(ABC):
 
     def _mean_loss(self, client: Client, eta: Array) -> float:
         losses, s = self.pointwise(client.xp, eta, self.targets(client)), client.sample_weight
-        return float(client.xp.sum(losses) if s is None else s @ losses) / client.weight
+        return client.number(client.xp.sum(losses) if s is None else s @ losses) / client.weight
 
     def gradient(self, client: Client, w: Array) -> Array:
         """∇f_j(w), from the rows."""

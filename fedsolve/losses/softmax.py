@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import device
 
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.client import Client
 from fedsolve.losses.base import LinearLoss
 from fedsolve.models.linear import LinearModel
-from fedsolve.numerics.linalg import like, namespace, to_numpy
+from fedsolve.numerics.linalg import namespace, to_numpy
 from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.typing import Array
 
@@ -72,7 +73,11 @@ class Softmax(LinearLoss):
             return client.y
 
         def compute() -> Array:
-            return like(np.eye(self.classes)[to_numpy(client.y).astype(np.int64)], client.y)
+            xp, y = client.xp, client.y
+            if client.is_numpy:
+                return np.eye(self.classes)[y.astype(np.int64)]
+            classes = xp.arange(self.classes, dtype=y.dtype, device=device(y))
+            return xp.astype(y[:, None] == classes[None, :], y.dtype)
 
         return client.cached(("one-hot", self.classes), compute)
 

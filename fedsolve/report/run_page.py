@@ -28,9 +28,9 @@ from fedsolve.report.tables import BAD, COLUMNS, GOOD, LIMITS, number, size
 
 MOST_WEIGHTS, MOST_OUTPUTS, MOST_ROWS = 60, 6, 25
 SLOPE = (
-    "The dotted “slope of ∏ cₜ” is the theory of SHED: cₜ = 1 − λ̄_n/ρ̄_t, from the eigenvalues that the clients sent, "
-    "multiplied up. For least squares it bounds how fast the distance to the solution falls, for other losses in the "
-    "limit; it begins at the first gradient norm, so that only slopes compare."
+    "The dotted “slope of ∏ cₜ” is the algorithm's own theory: the factors cₜ = 1 − λ̄_n/ρ̄_t, from the eigenvalues that "
+    "the clients sent, multiplied up. For least squares it bounds how fast the distance to the solution falls, for "
+    "other losses in the limit; it begins at the first gradient norm, so that only slopes compare."
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fedsolve.losses import LinearLoss
 from fedsolve.runfiles import toml_writer as toml
-from fedsolve.runfiles.run_file import Select
+from fedsolve.runfiles.keys import Select
 
 
 def values(what: Select, loss: LinearLoss) -> dict[str, Any]:

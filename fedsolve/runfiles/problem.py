@@ -11,46 +11,54 @@ import numpy as np
 
 from fedsolve import data
 from fedsolve.data import Dataset
-from fedsolve.data.preprocessing import Preprocess, Schema
-from fedsolve.errors import ConfigError, DataError, UnknownName
+from fedsolve.data.preprocessing import Preprocess
+from fedsolve.errors import ConfigError, UnknownName
 from fedsolve.federation.client import Client
-from fedsolve.federation.participation import Participation
 from fedsolve.federation.transports import InProcess, Transport
-from fedsolve.loop.stopping import Stopping
 from fedsolve.losses import Logistic
 from fedsolve.models.linear import LinearModel
-from fedsolve.runfiles import registry
-from fedsolve.runfiles import run_file as config
-from fedsolve.tables.names import are_counted, order_of, take_columns
+from fedsolve.report.scores import score
+from fedsolve.runfiles import keys, registry
+from fedsolve.tables.labels import Classes, with_names
 from fedsolve.typing import Array
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The data and the clients it lies with; `classes` is what the labels 0, 1, … are called, if anything."""
+    """The data, the clients it lies with, and the algorithms to run on them."""
 
     data: Dataset
     clients: list[Client]
-    classes: tuple[Any, ...] | None
     algorithms: dict[str, Any]  # by label
-    preprocess: Any
+    preprocess: Preprocess | None
+
+    @property
+    def classes(self) -> Classes | None:
+        """What the labels 0, 1, … are called, if anything."""
+        return self.data.target_names
 
     def named(self, model: Any) -> Any:
         """The model with the names of its classes."""
         if not isinstance(model, LinearModel) or not model.is_classifier or self.classes is None:
             return model
         outputs = 2 if model.link == "logistic" else model.coef.shape[1]
-        return replace(model, classes=self.classes) if len(self.classes) == outputs else model
+        return model.with_classes(self.classes) if len(self.classes) == outputs else model
 
-    def scores(self, model: Any) -> dict[str, float | None]:
+    def scores(self, model: object) -> dict[str, float | None]:
         """Accuracy, or R², on the data of all clients and, where there are any, on the test rows."""
-        found = {"train": score(model, self.data.X, self.data.y)}
+        found = {"train": self._score(model, self.data.X, self.data.y)}
         if self.data.X_test is not None:
-            found["test"] = score(model, self.data.X_test, self.data.y_test)
+            found["test"] = self._score(model, self.data.X_test, self.data.y_test)
         return found
 
+    def _score(self, model: object, X: Array, y: Array) -> float | None:
+        if not isinstance(model, LinearModel):
+            return None
+        labels = y if np.ndim(y) == 1 or not model.is_classifier else np.argmax(y, axis=1)
+        return score(model, model.predict(X), with_names(labels, model.classes))
 
-def prepare(what: config.Config, file: Path) -> Problem:
+
+def prepare(what: keys.Config, file: Path) -> Problem:
     """Everything but the run itself; paths of data files start from the folder of the run file."""
     try:
         return _prepare(what, file.parent)
@@ -59,22 +67,24 @@ def prepare(what: config.Config, file: Path) -> Problem:
         raise
 
 
-def _prepare(what: config.Config, folder: Path) -> Problem:
+def _prepare(what: keys.Config, folder: Path) -> Problem:
     algorithms = build_algorithms(what)
     loaded, groups = _load(what.data, folder)
-    classes: tuple[Any, ...] | None = loaded.target_names
     if any(isinstance(getattr(one, "loss", None), Logistic) for one in algorithms.values()):
-        loaded, classes = _binary(loaded, what.data.positive)
-    preprocess = _preprocess(what)
-    loaded = _as_declared(loaded, preprocess)
+        loaded = loaded.binary(what.data.positive, "data.positive")
+    preprocess = None if what.preprocess is None else registry.make(Preprocess, what.preprocess.plain(), "preprocess")
+    if preprocess is not None and preprocess.schema is not None:
+        declared = [column.name for column in preprocess.schema.columns]
+        what_to_do = "declare every column that is not dropped, under its own name"
+        loaded = loaded.in_order(declared, f"{loaded.name}, compared with the schema,", what_to_do)
     clients = _divide(what, loaded, groups)
     _link(what.link, clients)
     if preprocess is None and any(client.raw for client in clients):
         raise ConfigError(f"{loaded.name} has text columns or missing values: add a [preprocess] table to the run file")
-    return Problem(loaded, clients, classes, algorithms, preprocess)
+    return Problem(loaded, clients, algorithms, preprocess)
 
 
-def build_algorithms(what: config.Config) -> dict[str, Any]:
+def build_algorithms(what: keys.Config) -> dict[str, Any]:
     """The algorithms of a run file by label; a [loss] by itself serves those that have none."""
     built: dict[str, Any] = {}
     for where, table in what.tables():
@@ -89,7 +99,7 @@ def build_algorithms(what: config.Config) -> dict[str, Any]:
     return built
 
 
-def _link(what: config.Links | None, clients: Sequence[Client]) -> None:
+def _link(what: keys.Links | None, clients: Sequence[Client]) -> None:
     """Give each client its link: the one for all, or its own."""
     if what is None:
         return
@@ -104,7 +114,7 @@ def _link(what: config.Links | None, clients: Sequence[Client]) -> None:
         client.link = registry.build("link", table, f"link.by_client.{client.name}" if own else "link")
 
 
-def transport(what: config.Budget, clients: Sequence[Client]) -> Transport:
+def transport(what: keys.Budget, clients: Sequence[Client]) -> Transport:
     """The road to the clients."""
     chosen = registry.find("transport", what.transport)
     if what.workers is None:
@@ -112,36 +122,6 @@ def transport(what: config.Budget, clients: Sequence[Client]) -> Transport:
     if chosen is InProcess:
         raise ConfigError("run.workers needs transport = 'processes': one process has no workers")
     return chosen(clients, workers=what.workers)  # type: ignore[no-any-return]
-
-
-def stopping(what: config.Budget) -> Stopping:
-    limits = ("rounds", "tolerance", "gap", "change", "bytes", "seconds", "gradient_norm")
-    return Stopping(**{name: getattr(what, name) for name in limits})
-
-
-def participation(what: config.Participation | None) -> Participation | None:
-    return None if what is None else Participation(**dict(what))
-
-
-def score(model: Any, X: Array, y: Array) -> float | None:
-    """Accuracy of a classifier (0, 1, …, whatever the classes are called), R² of a regression."""
-    if not isinstance(model, LinearModel):
-        return None
-    if model.link == "logistic":
-        return float(np.mean((model.decision_function(X) > 0) == (y == 1)))
-    if model.link == "softmax":
-        labels = y if np.ndim(y) == 1 else np.argmax(y, axis=1)
-        return float(np.mean(model.decision_function(X).argmax(axis=1) == labels))
-    residual, spread = (
-        float(np.sum((y - model.predict(X)) ** 2)),
-        float(np.sum((y - np.mean(y, axis=0)) ** 2)),
-    )
-    return 1 - residual / spread if spread > 0 else None
-
-
-def score_name(model: Any) -> str:
-    """What `score` gives."""
-    return "accuracy" if isinstance(model, LinearModel) and model.is_classifier else "R²"
 
 
 def _fresh(name: str, taken: dict[str, Any]) -> str:
@@ -152,7 +132,7 @@ def _fresh(name: str, taken: dict[str, Any]) -> str:
 # ── data ──
 
 
-def _load(what: config.Data, folder: Path) -> tuple[Dataset, Array | None]:
+def _load(what: keys.Data, folder: Path) -> tuple[Dataset, Array | None]:
     options = what.options()
     if what.dataset is not None:
         if what.dataset not in {info.name for info in data.datasets()}:
@@ -188,7 +168,7 @@ def _load_file(path: Path, options: dict[str, Any]) -> Dataset:
         raise
 
 
-def _groups(what: config.Data, loaded: Dataset) -> Array | None:
+def _groups(what: keys.Data, loaded: Dataset) -> Array | None:
     if what.split_by is None or what.file is not None or what.split_by == "groups":
         return loaded.groups
     known = loaded.columns or {}
@@ -197,40 +177,7 @@ def _groups(what: config.Data, loaded: Dataset) -> Array | None:
     return known[str(what.split_by)]
 
 
-def _binary(loaded: Dataset, positive: str | float | None) -> tuple[Dataset, tuple[Any, Any] | None]:
-    """Labels 0 and 1 for the logistic loss, and what they are called."""
-    y, names = loaded.y, loaded.target_names
-    if y.ndim != 1:
-        return loaded, None  # the loss says what is wrong with it
-    if positive is not None:
-        code = names.index(positive) if names is not None and positive in names else positive
-        if isinstance(code, str) or not np.any(y == code):
-            known = names or sorted({f"{value:g}" for value in np.unique(y)[:20]})
-            raise UnknownName("class for data.positive", str(positive), known)
-        others = [name for name in names or () if name != positive]
-        label = str(names[int(code)]) if names is not None else f"{positive}"
-        return _relabelled(loaded, y == code), (others[0] if len(others) == 1 else f"not {label}", label)
-    values = np.unique(y)
-    if values[0] >= 0 and values[-1] <= 1:
-        return loaded, (names[0], names[1]) if names is not None and len(names) == 2 else None
-    if len(values) > 2:
-        classes = f"{len(values)} classes" if len(values) <= 100 else "many different values"
-        raise DataError(
-            f"{loaded.name}: the target has {classes}, the logistic loss takes two; set data.positive "
-            "to the one that is 1, the others are then 0, or use the squared loss for a regression"
-        )
-    low, high = (int(value) if value == round(value) else float(value) for value in (values[0], values[-1]))
-    return _relabelled(loaded, y == values[-1]), (low, high)
-
-
-def _relabelled(loaded: Dataset, positive: Array) -> Dataset:
-    if loaded.y_test is None:
-        return replace(loaded, y=positive.astype(np.int64))
-    one = loaded.y[positive][0]
-    return replace(loaded, y=positive.astype(np.int64), y_test=(loaded.y_test == one).astype(np.int64))
-
-
-def _divide(what: config.Config, loaded: Dataset, groups: Array | None) -> list[Client]:
+def _divide(what: keys.Config, loaded: Dataset, groups: Array | None) -> list[Client]:
     how = what.partition
     if how is None:
         return data.partition(loaded.X, loaded.y, data.ByGroup(), groups=groups, feature_names=loaded.feature_names)
@@ -250,26 +197,3 @@ def _divide(what: config.Config, loaded: Dataset, groups: Array | None) -> list[
         names=how.client_names,
         feature_names=loaded.feature_names,
     )
-
-
-def _as_declared(loaded: Dataset, preprocess: Any) -> Dataset:
-    """The data with its columns in the order in which the schema declares them, where both have names."""
-    names = loaded.feature_names
-    if preprocess is None or preprocess.schema is None or names is None:
-        return loaded
-    declared = tuple(column.name for column in preprocess.schema.columns)
-    if are_counted(names) and set(names) != set(declared):  # a table without a header: by place
-        return replace(loaded, feature_names=None)
-    what_to_do = "declare every column that is not dropped, under its own name"
-    order = order_of(names, declared, f"{loaded.name}, compared with the schema,", what_to_do)
-    test = None if loaded.X_test is None else take_columns(loaded.X_test, order)
-    return replace(loaded, X=take_columns(loaded.X, order), X_test=test, feature_names=declared)
-
-
-def _preprocess(what: config.Config) -> Any:
-    if what.preprocess is None:
-        return None
-    plain = what.preprocess.plain()
-    if "schema" in plain:
-        plain["schema"] = Schema.from_plain(plain["schema"])
-    return registry.make(Preprocess, plain, "preprocess")

@@ -1,18 +1,16 @@
-"""Columns and labels by name, never by place.
+"""Columns by name, never by place.
 
 A data frame has column names, a plain array has none. Where both sides of a comparison have names (two clients, a
 client and a schema, a model and the rows to predict) columns are matched by name: put in order when the sets agree,
 rejected when they do not. Columns without names are taken by place, and their number is checked. Names that only count
 (`x0`, `x1`, … of a preprocessed array, the whole numbers 0, 1, … of a data frame that was made without names) are none.
-
-Labels are matched by declared classes: `classes=("no", "yes")` says what 0 and 1 mean, the same at every client.
 """
 
 from __future__ import annotations
 
 import difflib
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +18,11 @@ import scipy.sparse as sp
 
 from fedsolve.errors import DataError
 from fedsolve.numerics.linalg import namespace
-from fedsolve.tables.cells import is_missing, key
 from fedsolve.typing import Array
 
 SHOWN = 8  # names in a message, of those that differ
 
 Names = tuple[str, ...]
-Classes = tuple[Any, ...]
 
 
 # ── data frames ──
@@ -116,12 +112,7 @@ def difference(given: Sequence[str], wanted: Sequence[str]) -> str:
     extra = [name for name in given if name not in need]
     said = []
     if missing:
-        folded = {name.strip().casefold(): name for name in extra}
-        hints = []
-        for name in missing[:SHOWN]:
-            close = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
-            hints.append(repr(name) + (f" (is it {folded[close[0]]!r}?)" if close else ""))
-        said.append(f"lacks {', '.join(hints)}{_more(missing)}")
+        said.append(f"lacks {_with_hints(missing, extra)}")
     if extra:
         said.append(f"has {some(extra)}, which {'is' if len(extra) == 1 else 'are'} not expected")
     return " and ".join(said)
@@ -141,6 +132,55 @@ def match_columns(X: Any, wanted: Sequence[str] | None, whose: str, what_to_do: 
     if given is None or wanted is None or (are_counted(wanted) and set(given) != set(wanted)):
         return values
     return take_columns(values, order_of(given, wanted, whose, what_to_do))
+
+
+def chosen_columns(
+    whose: str,
+    found: Sequence[str],
+    wanted: Sequence[str] | None,
+    others: Collection[str | None] = (),
+    expected: int | None = None,
+) -> Sequence[str]:
+    """The columns of a table that a model takes, in its order: by name where both sides have names, else by place.
+
+    Args:
+        whose: The table, for messages.
+        found: The names of its columns.
+        wanted: Those of the model's; None if it has no names.
+        others: Columns that are no features, where columns are taken by place.
+        expected: How many columns the model takes, where it says so.
+
+    Raises DataError if columns are missing, or if their number is wrong.
+    """
+    if wanted is not None:
+        missing = [name for name in wanted if name not in found]
+        if not missing:
+            return wanted
+        # Names that were only counted are none, unless the table has some of them.
+        if not are_counted(found) and (not are_counted(wanted) or len(missing) < len(wanted)):
+            raise DataError(_lacks(whose, missing, [name for name in found if name not in wanted], found))
+    names = [name for name in found if name not in others]
+    if expected is not None and len(names) != expected:
+        named = "" if wanted is None or are_counted(wanted) else f", by the names {_first(wanted)}"
+        raise DataError(
+            f"{whose}: {len(names)} columns ({_first(names)}), and the model takes {expected}{named}; "
+            "say what is no feature with --target and --drop"
+        )
+    return names
+
+
+def _lacks(whose: str, missing: Sequence[str], spare: Sequence[str], found: Sequence[str]) -> str:
+    """What to say of a table that lacks columns of the model."""
+    few = len(found) <= SHOWN
+    has = f"the file has {_first(found)}" if few else f"of others the file has {_first(spare) or 'none'}"
+    return (
+        f"{whose}: no column {_with_hints(missing, spare)}, and the model takes its columns by name; {has}; rename "
+        "those that are meant, or remove the header if they are in the model's order"
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
 
 
 def agreed_columns(found: Mapping[str, Names | None]) -> Names | None:
@@ -166,6 +206,16 @@ def agreed_columns(found: Mapping[str, Names | None]) -> Names | None:
     return agreed
 
 
+def _with_hints(missing: Sequence[str], spare: Sequence[str]) -> str:
+    """Names that are missing, each with the name among those to spare that it may be."""
+    folded = {name.strip().casefold(): name for name in spare}
+    hints = []
+    for name in missing[:SHOWN]:
+        close = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
+        hints.append(repr(name) + (f" (is it {folded[close[0]]!r}?)" if close else ""))
+    return f"{', '.join(hints)}{_more(missing)}"
+
+
 def some(names: Sequence[str]) -> str:
     """The first of some names, quoted, and how many more there are."""
     return ", ".join(map(repr, names[:SHOWN])) + _more(names)
@@ -173,132 +223,3 @@ def some(names: Sequence[str]) -> str:
 
 def _more(names: Sequence[str]) -> str:
     return f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-
-
-# ── labels ──
-
-
-class Labels(np.ndarray[Any, Any]):
-    """The numbers that a text target was given, and the texts they stand for: rows taken from it still know them.
-
-    What is computed from it (y == 1, 1 - y) are other numbers, and plain arrays. Clients compare what they know of
-    their labels when they join a run, so that files numbered one by one, which may lack a class, do not go unnoticed.
-    """
-
-    classes: Classes | None
-
-    @classmethod
-    def of(cls, codes: Array, classes: Classes) -> Labels:
-        """These numbers as labels of these classes."""
-        labels = np.asarray(codes).view(cls)
-        labels.classes = classes
-        return labels
-
-    def __array_finalize__(self, made_from: Any) -> None:
-        self.classes = getattr(made_from, "classes", None)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        plain = [np.asarray(one) if isinstance(one, Labels) else one for one in inputs]
-        if "out" in options:
-            options["out"] = tuple(np.asarray(one) if isinstance(one, Labels) else one for one in options["out"])
-        return getattr(ufunc, method)(*plain, **options)
-
-
-def checked_classes(classes: Sequence[Any], whose: str) -> Classes:
-    """Declared classes as plain values; rejects fewer than two, and two that are the same."""
-    if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
-        raise DataError(f"{whose}: classes is a list of labels such as ('no', 'yes'), got {classes!r}")
-    found = tuple(one.item() if isinstance(one, np.generic) else one for one in classes)
-    for one in found:
-        if not isinstance(one, str | numbers.Real) or is_missing(one):
-            raise DataError(f"{whose}: classes are texts or numbers, got {one!r}")
-    if len(found) < 2 or len({key(one) for one in found}) < len(found):
-        raise DataError(f"{whose}: classes are two or more different labels, got {list(found)}")
-    return found
-
-
-def encode_labels(y: Any, classes: Classes, whose: str) -> Array:
-    """Labels as their places among the declared classes; "1" and 1 are the same label.
-
-    Where the classes are texts and the labels whole numbers, as `data.load` numbers a text target, these are the
-    places themselves.
-    """
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise DataError(f"{whose}: labels are one per sample, got shape {labels.shape}; leave classes= out")
-    if labels.dtype.kind in "iuf" and all(isinstance(key(one), str) for one in classes):
-        if not ((labels == np.floor(labels)) & (labels >= 0) & (labels < len(classes))).all():
-            raise DataError(
-                f"{whose}: y has other numbers than 0 … {len(classes) - 1}, the places of the classes {list(classes)}"
-            )
-        return labels.astype(np.float64)
-    places = {key(one): float(place) for place, one in enumerate(classes)}
-    known: dict[Any, float] = {}
-    codes = np.empty(len(labels))
-    for row, label in enumerate(labels.tolist()):
-        if label not in known:
-            place = None if is_missing(label) else places.get(key(label))
-            if place is None:
-                what = "a missing label" if is_missing(label) else f"the label {label!r}"
-                raise DataError(
-                    f"{whose}: row {row} has {what}, which is none of the declared classes {list(classes)}; declare "
-                    "it at every client, or drop the row"
-                )
-            known[label] = place
-        codes[row] = known[label]
-    return codes
-
-
-def text_classes(y: Array) -> Classes | None:
-    """The different labels of a text target in sorted order; None if it is not text throughout."""
-    if y.ndim != 1 or y.dtype.kind not in "OUS":
-        return None
-    labels = y.astype(str) if y.dtype.kind != "O" else y
-    if not all(isinstance(label, str) for label in labels.tolist()):
-        return None
-    return tuple(sorted(set(labels.tolist())))
-
-
-def check_classes(classes: Classes | None, outputs: int | None, loss: Any, whose: str) -> None:
-    """Reject declared classes that are not as many as the loss has. `outputs`: the columns of a matrix of targets."""
-    if classes is None or outputs is not None:
-        return
-    name = type(loss).__name__
-    if not getattr(loss, "classifies", False):
-        raise DataError(
-            f"{whose}: the targets are the classes {list(classes)}, and {name} is a regression; use Logistic, "
-            "Softmax(classes=…), or numbers"
-        )
-    expected = getattr(loss, "classes", 2)
-    if len(classes) != expected:
-        raise DataError(f"{whose}: {len(classes)} classes are declared ({some(classes)}), and {name} has {expected}")
-
-
-def check_numbering(found: Mapping[str, Classes | None]) -> None:
-    """Reject labels that files were given one by one, and otherwise; clients of which nothing is known are left out."""
-    known = {client: classes for client, classes in found.items() if classes is not None}
-    for (first, ours), (client, theirs) in zip(known.items(), list(known.items())[1:], strict=False):
-        if tuple(map(str, ours)) != tuple(map(str, theirs)):
-            raise DataError(
-                f"the labels of client {client!r} were numbered as {list(theirs)}, those of {first!r} as {list(ours)}, "
-                "so one number means different labels; declare all classes when loading, load(…, classes=[…])"
-            )
-
-
-def agreed_classes(found: Mapping[str, Classes | None]) -> Classes | None:
-    """The classes all clients declare, in one order; None where none does. Raises DataError where they differ."""
-    first, agreed = next(iter(found.items()))
-    for client, classes in found.items():
-        if classes == agreed:
-            continue
-        if classes is None or agreed is None:
-            without, having = (client, first) if classes is None else (first, client)
-            raise DataError(
-                f"client {without!r} declares no classes where {having!r} does, so what its labels mean cannot be "
-                "checked; give every client the same classes="
-            )
-        raise DataError(
-            f"client {client!r} declares the classes {list(classes)}, {first!r} {list(agreed)}; labels must mean the "
-            "same everywhere: give every client the same classes= in the same order"
-        )
-    return agreed

@@ -2,81 +2,88 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
 
 from fedsolve.errors import ConfigError
-from fedsolve.typing import Array
+from fedsolve.plain.annotations import (
+    Anything,
+    Choice,
+    Dense,
+    Form,
+    Instance,
+    Many,
+    OneOf,
+    Places,
+    Simple,
+    Table,
+    Unknown,
+    field_hints,
+    inner_forms,
+    interpret,
+)
+from fedsolve.typing import Value
 
-Check = Callable[[Any], bool]
+__all__ = ["CSR", "Check", "by_name", "checker", "dataclasses_in", "field_hints", "type_name"]
+
+Check = Callable[[Value], bool]
 CSR = sp.csr_array  # what a step declares where a sparse matrix may travel; `Array` is a dense one
 
 
-def type_name(kind: type[Any]) -> str:
+def type_name(kind: type) -> str:
     """The name a dataclass travels under: last module and class, the same wherever the module was loaded from."""
     module = kind.__module__.rsplit(".", 1)[-1].replace("__mp_main__", "__main__")
     return f"{module}.{kind.__qualname__}"
 
 
-_HINTS: dict[Any, dict[str, Any]] = {}
-
-
-def field_hints(kind: Any) -> dict[str, Any]:
-    """The declared type of each field of a dataclass, in order."""
-    if kind not in _HINTS:
-        hints = get_type_hints(kind)
-        _HINTS[kind] = {field.name: hints[field.name] for field in fields(kind)}
-    return _HINTS[kind]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float | int) and not isinstance(value, bool)
-
-
 @cache
-def checker(hint: Any) -> Check:
+def checker(hint: object) -> Check:
     """A function that says whether a value is what the annotation promises."""
-    # `Array` is Any to the type checker and a marker class here: see typing.py.
-    if hint is Array:
-        return lambda value: isinstance(value, np.ndarray)
-    if hint is Any:
-        return lambda value: True
-    if hint is None or hint is type(None):
+    return _check(interpret(hint))
+
+
+def _check(form: Form) -> Check:
+    match form:
+        case Dense():
+            return lambda value: isinstance(value, np.ndarray)
+        case Anything():
+            return lambda value: True
+        case Simple(kind):
+            return _check_simple(kind)
+        case Instance(kind):
+            return lambda value: isinstance(value, kind)
+        case OneOf(forms):
+            alternatives = [_check(one) for one in forms]
+            return lambda value: any(check(value) for check in alternatives)
+        case Choice(values):
+            return lambda value: any(type(value) is type(one) and value == one for one in values)
+        case Places(forms):
+            return _check_places([_check(one) for one in forms])
+        case Many(sort, each):
+            item = _check(each)
+            return lambda value: isinstance(value, sort) and all(map(item, value))
+        case Table(sort, key_form, entry_form):
+            key, entry = _check(key_form), _check(entry_form)
+            return lambda value: isinstance(value, sort) and all(key(k) and entry(v) for k, v in value.items())
+        case Unknown(hint):
+            raise TypeError(f"the annotation {hint!r} says nothing that can be checked on the wire")
+
+
+def _check_simple(kind: type) -> Check:
+    if kind is type(None):
         return lambda value: value is None
-    if hint is float:
-        return _is_number
-    if hint is int:
+    if kind is float:
+        return lambda value: isinstance(value, float | int) and not isinstance(value, bool)
+    if kind is int:
         return lambda value: isinstance(value, int) and not isinstance(value, bool)
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        options = [checker(option) for option in arguments]
-        return lambda value: any(option(value) for option in options)
-    if origin is Literal:
-        return lambda value: any(type(value) is type(option) and value == option for option in arguments)
-    if origin is tuple:
-        return _tuple_checker(arguments)
-    if origin is list:
-        item = checker(arguments[0])
-        return lambda value: isinstance(value, list) and all(map(item, value))
-    if origin is dict:
-        key, entry = checker(arguments[0]), checker(arguments[1])
-        return lambda value: isinstance(value, dict) and all(key(k) and entry(v) for k, v in value.items())
-    if isinstance(hint, type):
-        return lambda value: isinstance(value, hint)
-    raise TypeError(f"the annotation {hint!r} says nothing that can be checked on the wire")
+    return lambda value: isinstance(value, kind)
 
 
-def _tuple_checker(arguments: tuple[Any, ...]) -> Check:
-    if len(arguments) == 2 and arguments[1] is Ellipsis:
-        item = checker(arguments[0])
-        return lambda value: isinstance(value, tuple) and all(map(item, value))
-    items = [checker(argument) for argument in arguments]
+def _check_places(items: list[Check]) -> Check:
     return lambda value: (
         isinstance(value, tuple)
         and len(value) == len(items)
@@ -84,24 +91,28 @@ def _tuple_checker(arguments: tuple[Any, ...]) -> Check:
     )
 
 
-def dataclasses_in(hint: Any, seen: set[Any] | None = None) -> Iterator[type[Any]]:
+def dataclasses_in(hint: object) -> Iterator[type]:
     """Every dataclass that a value of this annotation may contain; one may contain itself, as trees do. With them
     `CSR`, which a reader must have listed too."""
-    seen = set() if seen is None else seen
-    if hint is CSR:
-        yield CSR
-    if isinstance(hint, type) and is_dataclass(hint) and hint not in seen:
-        seen.add(hint)
-        yield hint
-        for inner in field_hints(hint).values():
-            yield from dataclasses_in(inner, seen)
-    for argument in get_args(hint):
-        yield from dataclasses_in(argument, seen)
+    yield from _found(interpret(hint), set())
 
 
-def by_name(kinds: Iterable[type[Any]]) -> dict[str, type[Any]]:
+def _found(form: Form, seen: set[type]) -> Iterator[type]:
+    if isinstance(form, Instance):
+        if form.kind is CSR:
+            yield CSR
+        elif is_dataclass(form.kind) and form.kind not in seen:
+            seen.add(form.kind)
+            yield form.kind
+            for inner in field_hints(form.kind).values():
+                yield from _found(interpret(inner), seen)
+    for inner_form in inner_forms(form):
+        yield from _found(inner_form, seen)
+
+
+def by_name(kinds: Iterable[type]) -> dict[str, type]:
     """Dataclasses by the name they travel under, which must be theirs alone."""
-    named: dict[str, type[Any]] = {}
+    named: dict[str, type] = {}
     for kind in kinds:
         if named.setdefault(type_name(kind), kind) is not kind:
             raise ConfigError(f"two dataclasses travel under the name {type_name(kind)!r}: rename one of them")

@@ -56,7 +56,7 @@ REPEATED: dict[str, tuple[bytes, bytes]] = {  # what comes many times, and the b
     "empty arrays": (encode([ARRAY, F8, 0]), b""),
     "empty matrices": (encode([NAMED, "Symmetric", 0, [ARRAY, F8, 0]]), b""),
     "arrays of one entry": (encode([ARRAY, F8, 1]), bytes(8)),
-    "columns": (encode([NAMED, "columns.Numeric", "x", None, False, None, None, None]), b""),
+    "columns": (encode([NAMED, "schema.Numeric", "x", None, False, None, None, None]), b""),
 }
 PLAIN_REPEATED = {"empty maps": b"\x80", "empty lists": b"\x90", "maps": b"\x81\x00\xc0", "extensions": b"\xd4\x05\x00"}
 LENGTH = 80_000  # more than is decoded without a look

@@ -13,6 +13,7 @@ import fedsolve as fs
 from fedsolve.federation.protocol import describe
 from fedsolve.loop.checkpoint import differences
 from fedsolve.runfiles import run_file as config
+from fedsolve.runfiles.portable import from_anywhere
 
 from .conftest import Command
 
@@ -61,14 +62,14 @@ def test_the_copied_run_file_works_from_the_run_folder(command: Command, own: Pa
     ['[data]\nfile = "own.csv" # here\n', "data = { file = 'own.csv', target = 'y' }\n", 'data.file = "own.csv"\n'],
 )
 def test_relative_paths_become_absolute(text: str, tmp_path: Path) -> None:
-    changed = config.from_anywhere(text, tmp_path)
+    changed = from_anywhere(text, tmp_path)
     assert str(tmp_path.resolve() / "own.csv") in changed
-    assert config.from_anywhere(changed, Path("/elsewhere")) == changed
+    assert from_anywhere(changed, Path("/elsewhere")) == changed
 
 
 def test_a_path_that_cannot_be_replaced_is_told(tmp_path: Path) -> None:
     text = '[data]\n"file" = "own.csv"\n'
-    assert config.from_anywhere(text, tmp_path) == f"# Paths of data files start from the folder {tmp_path}\n{text}"
+    assert from_anywhere(text, tmp_path) == f"# Paths of data files start from the folder {tmp_path}\n{text}"
 
 
 def test_a_file_given_as_a_data_set(command: Command, run_file: Callable[..., Path]) -> None:

@@ -74,7 +74,7 @@ def test_the_shares_are_saved_and_older_files_are_read() -> None:
     assert Transform.from_plain(plain).gaps() == transform.gaps()
     older = {key: value for key, value in plain.items() if key not in ("missing", "unseen")}
     assert Transform.from_plain(older).gaps() == []
-    with pytest.raises(fs.errors.DataError, match="shares"):
+    with pytest.raises(fs.errors.DataError, match="numbers 'missing'"):
         Transform.from_plain({**plain, "missing": [0.5]})
 
 

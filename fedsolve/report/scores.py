@@ -1,0 +1,54 @@
+"""How good predictions are: accuracy of a classifier, R² of a regression."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedsolve.errors import DataError
+from fedsolve.models.linear import LinearModel
+from fedsolve.tables.labels import same_label
+from fedsolve.typing import Array
+
+
+def score_name(model: object) -> str:
+    """What `score` gives."""
+    return "accuracy" if getattr(model, "is_classifier", False) else "R²"
+
+
+def score(model: LinearModel, predictions: Array, truth: Array) -> float | None:
+    """The share of rows whose class is predicted, or R²; None where all targets are the same, so that there is no R².
+
+    Args:
+        model: The model that made the predictions.
+        predictions: What `model.predict` gave.
+        truth: The targets: labels as the model calls its classes (0, 1, … where it has no names for them), a row of
+            class probabilities for each sample, or numbers for a regression.
+
+    For a model of two classes whatever is not the second one counts as the first. Raises DataError for text where the
+    model is a regression.
+    """
+    if not model.is_classifier:
+        return _r_squared(predictions, truth)
+    labels = truth if np.ndim(truth) == 1 else np.argmax(truth, axis=1)
+    if model.link == "logistic":
+        positive = 1 if model.classes is None else model.classes[1]
+        return float(np.mean(_are(predictions, positive) == _are(labels, positive)))
+    pairs = zip(predictions.tolist(), labels.tolist(), strict=True)
+    return float(np.mean([same_label(guess, true) for guess, true in pairs]))
+
+
+def _are(labels: Array, label: object) -> Array:
+    """Where the labels are this one; each different label is compared once."""
+    values = labels.tolist()
+    same = {value: same_label(value, label) for value in set(values)}
+    return np.array([same[value] for value in values])
+
+
+def _r_squared(predictions: Array, truth: Array) -> float | None:
+    try:
+        numbers = np.asarray(truth, dtype=float)
+    except ValueError:
+        raise DataError("the targets are text, and this model is a regression; leave --target out") from None
+    residual = float(np.sum((numbers - predictions) ** 2))
+    spread = float(np.sum((numbers - np.mean(numbers, axis=0)) ** 2))
+    return 1 - residual / spread if spread > 0 else None

@@ -1,0 +1,257 @@
+"""Every table and key of a run file, with its type, default and bounds.
+
+Where a table describes a dataclass of the library (the limits of `Stopping`, `Participation`), its keys follow from the
+fields of that dataclass. Hyper-parameters of algorithms, losses and the like are left to the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import fields
+from functools import reduce
+from operator import or_
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+import fedsolve.plain.annotations as forms
+from fedsolve.federation.participation import Participation
+from fedsolve.loop.stopping import Stopping
+from fedsolve.plain.annotations import Form, field_forms
+
+Positive = Field(default=None, gt=0)
+
+
+class Table(BaseModel):
+    """A table of a run file: no key that is not known, no text where a number belongs."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Data(Table):
+    """`dataset` is a name of `fedsolve datasets`, `file` a path (from the folder of the run file).
+
+    rows      so many of them, drawn by `seed`, in their own order
+    split_by  a column: each of its values is a client
+    positive  the class (its name, or its number) that is 1 where all others are 0
+    classes   csv, npz: all labels there are, in the order in which they are numbered; sorted by default
+
+    The rest says how to read the file; see `fedsolve.data.load`.
+    """
+
+    dataset: str | None = None
+    file: str | None = None
+    rows: int | None = Positive
+    seed: int = Field(default=0, ge=0)
+    split_by: str | int | None = None
+    positive: str | int | float | None = None
+    classes: list[str | int | float] | None = None
+
+    format: Literal["csv", "libsvm", "npz", "idx"] | None = None
+    target: str | int | None = None
+    header: bool | None = None
+    names: list[str] | None = None
+    na: str | list[str] | None = None
+    drop: list[str | int] | None = None
+    delimiter: str | None = None
+    n_features: int | None = Positive
+    zero_based: bool | None = None
+    labels: str | None = None
+    scale: bool | None = None
+    transpose: bool | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Data:
+        if (self.dataset is None) == (self.file is None):
+            raise ValueError("either dataset = a name, or file = a path, is needed, and not both")
+        return self
+
+    def options(self) -> dict[str, Any]:
+        """How to read it: what was said, and nothing else."""
+        own = {"dataset", "file", "rows", "seed", "split_by", "positive"}
+        return {key: value for key, value in self if key not in own and value is not None}
+
+
+class Open(Table):
+    """A table whose other keys are the hyper-parameters of what it names; the registry checks those."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    def plain(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Partition(Open):
+    scheme: str
+    clients: int | None = Positive
+    seed: int = Field(default=0, ge=0)
+    client_names: list[str] | None = None
+
+
+class Preprocess(Open):
+    """`standardise`, `impute` and `schema`; see `fedsolve.data.preprocessing`."""
+
+
+class AlgorithmTable(Open):
+    name: str
+    label: str | None = None
+
+
+class LossTable(Open):
+    name: str
+
+
+def _keys_of(kind: type, not_negative: Collection[str]) -> type[Table]:
+    """A table with a key for each field of a dataclass that TOML has a type for, with its type and default."""
+    defaults = {field.name: field.default for field in fields(kind)}
+    keys: dict[str, Any] = {}
+    for name, form in field_forms(kind).items():
+        if (hint := _hint_of(form)) is not None:
+            keys[name] = (hint, Field(default=defaults[name], ge=0 if name in not_negative else None))
+    return create_model(kind.__name__, __base__=Table, **keys)
+
+
+def _hint_of(form: Form) -> Any:
+    """The type of a key whose values have this form; None if TOML has none."""
+    match form:
+        case forms.Simple(kind):
+            return kind
+        case forms.Table(_, forms.Simple(kind), entry) if kind is str:
+            return dict[str, _hint_of(entry)]  # type: ignore[misc]
+        case forms.OneOf(options):
+            hints = [_hint_of(one) for one in options]
+            return None if None in hints else reduce(or_, hints)
+    return None
+
+
+_Limits = _keys_of(Stopping, not_negative=[field.name for field in fields(Stopping)])
+_Participation = _keys_of(Participation, not_negative=["retries"])
+
+
+class Budget(_Limits):  # type: ignore[misc, valid-type]
+    """When to stop, how to get there, and what to keep on the way. The limits are those of `fedsolve.Stopping`.
+
+    measure     value and gradient norm every so many rounds; 0: only at the end
+    checkpoint  true: in the output folder; false: none; or a path
+    """
+
+    seed: int = Field(default=0, ge=0, lt=2**64)
+    transport: str = "in_process"
+    workers: int | None = Positive
+    measure: int = Field(default=1, ge=0)
+    checkpoint: bool | str = True
+    checkpoint_every: int | None = Positive
+    resume: bool = False
+
+    @model_validator(mode="after")
+    def _agree(self) -> Budget:
+        if self.resume and self.checkpoint is False:
+            raise ValueError("resume = true needs a checkpoint, and checkpoint = false switches it off")
+        return self
+
+    def stopping(self) -> Stopping:
+        """The limits."""
+        return Stopping(**{name: getattr(self, name) for name in _Limits.model_fields})
+
+
+class ParticipationTable(_Participation):  # type: ignore[misc, valid-type]
+    """Who is asked, and how many are enough; the keys are the fields of `fedsolve.Participation`."""
+
+    def build(self) -> Participation:
+        """The participation that the table describes."""
+        return Participation(**dict(self))
+
+
+class Links(Open):
+    """What clients may send in a round; `by_client` has tables for some of them. See `fedsolve.federation.links`."""
+
+    name: str = "Link"
+    by_client: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
+class LogRange(Table):
+    """So many values from `low` to `high`, each the same multiple of the one before."""
+
+    low: float = Field(gt=0)
+    high: float = Field(gt=0)
+    points: int = Field(ge=2)
+
+    @model_validator(mode="after")
+    def _upwards(self) -> LogRange:
+        if self.low > self.high:
+            raise ValueError(f"low = {self.low:g} is above high = {self.high:g}; exchange them")
+        return self
+
+    def values(self) -> list[float]:
+        ratio = self.high / self.low
+        inner = [self.low * ratio ** (index / (self.points - 1)) for index in range(1, self.points - 1)]
+        return [self.low, *(float(f"{value:.3g}") for value in inner), self.high]  # three digits are easier to read
+
+
+class Select(Table):
+    """What `fedsolve select` chooses between, and by what folds. `features` has lists for the feature map's keys."""
+
+    l2: list[float] | LogRange | None = Field(default=None)
+    l1: list[float] | LogRange | None = Field(default=None)
+    features: dict[str, list[float | int | str] | LogRange] | None = None
+    folds: int = Field(default=5, ge=2)
+    seed: int = Field(default=0, ge=0, lt=2**64)
+    reply_bytes: int | None = Positive
+
+    @model_validator(mode="after")
+    def _something(self) -> Select:
+        if not (self.l2 or self.l1 or self.features):
+            raise ValueError("there is nothing to choose between; give a list of l2, of l1, or one in features")
+        return self
+
+    def lists(self) -> dict[str, Any]:
+        """As `loss_grid` takes them."""
+        found = {name: _listed(value) for name, value in (("l2", self.l2), ("l1", self.l1)) if value is not None}
+        if self.features:
+            found["features"] = {name: _listed(value) for name, value in self.features.items()}
+        return found
+
+
+def _listed(values: Any) -> Any:
+    return values.values() if isinstance(values, LogRange) else values
+
+
+class Output(Table):
+    folder: str | None = None
+    figures: bool = True
+
+
+class Config(Table):
+    """A whole run file."""
+
+    data: Data
+    partition: Partition | None = None
+    preprocess: Preprocess | None = None
+    loss: LossTable | None = None
+    algorithm: AlgorithmTable | None = None
+    algorithms: list[AlgorithmTable] | None = Field(default=None, min_length=1)
+    run: Budget = Budget()
+    participation: ParticipationTable | None = None
+    link: Links | None = None
+    select: Select | None = None
+    output: Output = Output()
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Config:
+        if (self.algorithm is None) == (self.algorithms is None):
+            raise ValueError(
+                "either an [algorithm] to run, or a list of [[algorithms]] to compare, is needed, not both"
+            )
+        if self.partition is None and self.data.split_by is None:
+            raise ValueError("how the data is divided is missing: a [partition] with a scheme, or data.split_by")
+        return self
+
+    def participants(self) -> Participation | None:
+        """Who takes part in each round; None for everyone."""
+        return None if self.participation is None else self.participation.build()
+
+    def tables(self) -> list[tuple[str, AlgorithmTable]]:
+        """Every algorithm's table with its place in the file."""
+        if self.algorithm is not None:
+            return [("algorithm", self.algorithm)]
+        return [(f"algorithms[{index}]", table) for index, table in enumerate(self.algorithms or ())]
