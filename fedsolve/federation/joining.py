@@ -29,6 +29,11 @@ class Joining:
     ) -> ClientInfo | LabelledInfo:
         if version != __version__:
             raise ProtocolMismatch(f"the server runs fedsolve {version}, this client {__version__}: install the same")
+        if client.y is None:
+            raise DataError(
+                f"client {client.name!r} has no targets: give it y, or, if it is unlabelled data of the server's own, "
+                "hand it to the run as server="
+            )
         here = client.protocols
         for name, print_ in protocols.items():
             if name not in here:

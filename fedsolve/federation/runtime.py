@@ -32,7 +32,7 @@ from fedsolve.federation.link_meter import Meter, purpose_of, used_before, used_
 from fedsolve.federation.links import UNLIMITED
 from fedsolve.federation.memory import Memory, scope_of
 from fedsolve.federation.memory_store import MemoryStore
-from fedsolve.federation.protocol import Signature, fingerprint, signature, steps, types_of
+from fedsolve.federation.protocol import Signature, fingerprint, is_server_only, signature, steps, types_of
 from fedsolve.text import shortened
 from fedsolve.typing import Value
 from fedsolve.wire import encoding as wire
@@ -73,6 +73,7 @@ class Served:
             (name, step): (protocol, function, signature(function))
             for name, protocol in everything.items()
             for step, function in steps(protocol).items()
+            if not is_server_only(function)
         }
         self.types = types_of(everything)
         # A protocol that is a field of another serves that one's purpose.

@@ -85,8 +85,10 @@ def as_server(
     width = server.design.shape[1]
     if width != fed.features:
         raise DataError(f"{whose} has {width} features where the clients have {fed.features}")
-    if loss is None:
+    if loss is None or server.y is None:  # unlabelled data has no targets to check
         return
+    if tuple(server.y.shape[1:]) != fed.outputs:
+        raise DataError(f"{whose} has targets of shape {tuple(server.y.shape[1:])}, the clients of {fed.outputs}")
     if server.classes != fed.classes:
         raise DataError(
             f"{whose} declares the classes {server.classes}, the clients {fed.classes}; declare the "
