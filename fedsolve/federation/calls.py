@@ -1,7 +1,8 @@
 """Calls of client steps, and what becomes of the replies.
 
 `Mean`, `Sum` and `Gather` take a step and the step's own arguments, by name, and nothing else: a type checker sees the
-step's signature through them. What is said about the call itself (uniform weights) is said on the call object:
+step's signature through them. What is said about the call itself (uniform weights, the server's own data) is said on
+the call object:
 
     fed.exchange(Mean(self.local_gradient, w=w).uniform(), Gather(self.local_spectrum, count=3))
 """
@@ -15,7 +16,7 @@ from typing import ClassVar, Concatenate, Generic, ParamSpec, Protocol, Self, Ty
 from fedsolve.errors import ConfigError
 from fedsolve.federation.aggregation import Total
 from fedsolve.federation.client import Client
-from fedsolve.federation.protocol import Signature, is_client_step, signature
+from fedsolve.federation.protocol import Signature, is_client_step, is_server_only, signature
 from fedsolve.typing import Value
 from fedsolve.wire.messages import Verb
 
@@ -47,18 +48,28 @@ class Call(ABC, Generic[R]):
 
     verb: ClassVar[Verb]
     is_added: ClassVar[bool] = True  # whether the replies are added up, and so must have one shape
+    at_server: ClassVar[bool] = False  # whether the step runs on the server's own data, and there alone
 
     def __init__(self, step: Callable[..., object], unnamed: tuple[object, ...], arguments: dict[str, object]) -> None:
         function = getattr(step, "__func__", None)
         if function is None or not is_client_step(function):
             raise ConfigError(f"{step!r} is not a client step: mark the method with @client_step and call it by self")
+        if is_server_only(function) and not self.at_server:
+            raise ConfigError(f"{function.__name__} runs only at the server: fed.here(self.{function.__name__}, …)")
         if unnamed:
             names = ", ".join(signature(function).arguments)
             raise ConfigError(f"the arguments of {function.__name__} are given by name: {names or 'it has none'}")
         self.protocol: object = getattr(step, "__self__", None)
         self.name: str = function.__name__
         self.signature: Signature = signature(function)
+        self.function: Callable[..., Value] = function
         self.arguments = arguments
+        self.counts_server = False
+
+    def with_server(self) -> Self:
+        """Count the server's own data like one client more, which comes last. Returns the call."""
+        self.counts_server = True
+        return self
 
     @abstractmethod
     def collector(self, weights: Mapping[str, float] | None) -> Collector[R]:
@@ -114,6 +125,19 @@ class Gather(Call[dict[str, T]]):
 
     def collector(self, weights: Mapping[str, float] | None) -> Collector[dict[str, T]]:
         return _Each()
+
+
+class Here(Call[T]):
+    """What a step says of the server's own data: `fed.here`."""
+
+    verb: ClassVar[Verb] = "gather"
+    at_server: ClassVar[bool] = True
+
+    def __init__(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        super().__init__(step, args, kwargs)
+
+    def collector(self, weights: Mapping[str, float] | None) -> Collector[T]:
+        raise AssertionError("there is one reply, and it is the server's own")
 
 
 class _MeanOf(Total):

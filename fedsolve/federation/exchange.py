@@ -8,7 +8,7 @@ missing and whether the others are enough), `acknowledged` (which reply was used
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fedsolve.errors import ConfigError
@@ -34,6 +34,8 @@ class Question:
     everyone: bool = False  # whether a single missing answer is one
     tolerant: bool = False  # whether a client that fails is missing; otherwise its error is raised
     patience: float | None = None  # to set up: how long to wait at least, where there is a deadline
+    own: dict[int, Value] = field(default_factory=dict)  # the server's own answers, by the place of the call
+    server: tuple[str, float] = ("", 0.0)  # its name and weight, where it has any
 
     def __post_init__(self) -> None:
         if not 0 < len(self.calls) <= MOST_CALLS:
@@ -73,12 +75,12 @@ def aggregate(
     intake = Intake(calls, aggregation.collectors(calls, weights), tolerant)
     if not tolerant:
         intake.take(answers.to(requests))
-        return Found(intake, intake.faults, intake.outcome() if intake.receipts.names else None)
+        return Found(intake, intake.faults, _outcome(intake, question))
     replied: list[str] = []
     stream, results, sound = _noting(answers.to(requests), replied), None, True
     try:
         intake.take(stream)
-        results = intake.outcome() if intake.receipts.names else None
+        results = _outcome(intake, question)
         sound = results is None or is_finite(results)
     except Spoilt:
         intake.skim(stream)
@@ -89,9 +91,18 @@ def aggregate(
         second.faults |= intake.faults
         _look_again(second, answers, asked, calls)
         intake = second
-        results = intake.outcome() if intake.receipts.names else None
+        results = _outcome(intake, question)
     check_faults(len(intake.receipts.names), intake.faults)
     return Found(intake, intake.faults, results)
+
+
+def _outcome(intake: Intake, question: Question) -> tuple[Value, ...] | None:
+    """The results, the server's own answers included; None if no client answered."""
+    if not intake.receipts.names:
+        return None
+    for place, value in question.own.items():  # last, so that clients are added in their order
+        intake.collectors[place].add_reply(question.server[0], value)
+    return intake.outcome()
 
 
 def _noting(answers: Iterable[tuple[str, Answer]], replied: list[str]) -> Iterator[tuple[str, Answer]]:

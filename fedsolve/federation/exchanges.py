@@ -76,7 +76,10 @@ class Exchanges:
             question.waits(policy.deadline),
         )
         # Clients of equal weight need none: their mean is the plain one.
-        found = aggregate(question, requests, answers, self.aggregation, None if self._alike else self.weights)
+        weights = None if self._alike else self.weights
+        if question.own:
+            weights = {**self.weights, question.server[0]: question.server[1]}
+        found = aggregate(question, requests, answers, self.aggregation, weights)
         answered = self._judge(question, round, answers, found)
         when, receipts = (round, question.exchange), found.intake.receipts
         record = record_of(

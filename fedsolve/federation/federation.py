@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast, overload
 
 from fedsolve.errors import ConfigError, DataError, FedsolveError
 from fedsolve.federation.absence import in_words
 from fedsolve.federation.acknowledged import Acknowledged
 from fedsolve.federation.attendance import Lost
-from fedsolve.federation.calls import Call, Gather, Mean, Sum
+from fedsolve.federation.calls import Call, Gather, Here, Mean, Sum
 from fedsolve.federation.client import Client
 from fedsolve.federation.client_checks import ClientInfo, LabelledInfo, check_client_names, check_joined
 from fedsolve.federation.cohort import Cohort, Position
@@ -30,6 +30,7 @@ from fedsolve.federation.exchanges import Exchanges
 from fedsolve.federation.intake import Aggregation, InTheClear
 from fedsolve.federation.joining import Joining
 from fedsolve.federation.ledger import Ledger
+from fedsolve.federation.own_data import OwnData
 from fedsolve.federation.participation import Participation
 from fedsolve.federation.protocol import fingerprint
 from fedsolve.federation.routes import Routes
@@ -85,7 +86,7 @@ class Federation:
         self.warm_start: Array | None = None
         self.checkpointing = False  # whether this run may be resumed: then clients remember which data it began with
         self.round = 0
-        self._server = server
+        self._own = OwnData(server, self.clients)
         self._session = Joining()
         routes = Routes(self.protocols)
         routes.add("session", self._session)
@@ -145,6 +146,11 @@ class Federation:
         receive(results[len(calls) :])
         return results[: len(calls)]
 
+    def here(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """What a step says of the server's own data. Nothing is sent; what it computes is counted."""
+        call = Here(step, *args, **kwargs)
+        return cast(T, self._own.run(call, self._exchanges.routes.name_of(call.protocol)))
+
     def take_back(self) -> None:
         """Let the clients forget what they remember from the last exchange, as if their replies had been lost: for a
         point that was tried and rejected. A missing client goes back too, when next asked. The accounts stay."""
@@ -153,16 +159,7 @@ class Federation:
     @property
     def server(self) -> Client:
         """The server's own data."""
-        if self._server is None:
-            raise DataError("this algorithm computes with data of the server's own: give it, run(…, server=Client(…))")
-        return self._server
-
-    def _enter_server(self) -> None:
-        """A new moment for the server's own computations: its chance is seeded like a client's, its counts add up."""
-        if self._server is not None:
-            counts, moment = self._server.counts, (self.seed, self.round, self._exchange, 2**32)
-            self._server.enter(self._server.memory, moment)
-            self._server.counts = counts
+        return self._own.client
 
     # ── who is there ──
 
@@ -333,7 +330,7 @@ class Federation:
             self._exchanges.missing = {}
         invited = self.participation.invite(self.seed, round, self.clients) if round else self.clients
         self._present = self._exchanges.attendance.present(invited)
-        self._enter_server()
+        self._own.enter(self.seed, self.round, self._exchange)
 
     def measure(self, *calls: Call[Any]) -> tuple[tuple[Any, ...], float] | None:
         """An exchange with all clients that serves only to measure: results, and the share of the weight behind them.
@@ -401,6 +398,10 @@ class Federation:
 
     def _ask(self, question: Question) -> tuple[Any, ...] | None:
         """One exchange, with its accounts written down; None if nobody answered."""
+        for place, call in enumerate(question.calls):
+            if call.counts_server:
+                question.own[place] = self._own.run(call, self._exchanges.routes.name_of(call.protocol))
+                question.server = (self.server.name, self.server.weight)
         outcome = self._exchanges.ask(question, self.round)
         if outcome.results is None and not question.setup:
             return None
@@ -410,7 +411,7 @@ class Federation:
         else:
             self._exchange += question.exchange == self._exchange
             self._present = outcome.answered
-        self._enter_server()
+        self._own.enter(self.seed, self.round, self._exchange)
         return outcome.results
 
 

@@ -30,9 +30,9 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.joining import JOINED, Joining
 from fedsolve.federation.link_meter import Meter, purpose_of, used_before, used_so_far, write_down
 from fedsolve.federation.links import UNLIMITED
-from fedsolve.federation.memory import Memory
+from fedsolve.federation.memory import Memory, scope_of
 from fedsolve.federation.memory_store import MemoryStore
-from fedsolve.federation.protocol import Signature, fingerprint, signature, steps, types_of
+from fedsolve.federation.protocol import Signature, fingerprint, is_server_only, signature, steps, types_of
 from fedsolve.text import shortened
 from fedsolve.typing import Value
 from fedsolve.wire import encoding as wire
@@ -73,6 +73,7 @@ class Served:
             (name, step): (protocol, function, signature(function))
             for name, protocol in everything.items()
             for step, function in steps(protocol).items()
+            if not is_server_only(function)
         }
         self.types = types_of(everything)
         # A protocol that is a field of another serves that one's purpose.
@@ -155,7 +156,7 @@ class Runtime:
                 started, routes = started - spent, routes[len(results) :]
             for route in routes:
                 index = len(results)
-                client.enter(memory, (head.seed, head.round, head.exchange, index))
+                client.enter(memory, (head.seed, head.round, head.exchange, index), scope_of(route[0]))
                 if meter is not None:
                     client.room = meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
                 part = self._call(route, request.arguments[index])

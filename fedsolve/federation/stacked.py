@@ -23,7 +23,7 @@ import numpy as np
 
 from fedsolve.federation.client import Client
 from fedsolve.federation.links import UNLIMITED
-from fedsolve.federation.memory import Memory
+from fedsolve.federation.memory import Memory, SessionMemory
 from fedsolve.numerics.design import DenseDesign, Design
 from fedsolve.numerics.linalg import namespace, to_numpy
 from fedsolve.typing import Array, Value
@@ -314,6 +314,10 @@ class StandIn(Client):
     def design(self) -> Design:
         assert self._design is not None
         return self._design
+
+    @property
+    def session(self) -> SessionMemory:
+        raise NotTogether("it uses client.session")
 
     @property
     def rng(self) -> np.random.Generator:

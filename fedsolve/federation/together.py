@@ -25,7 +25,7 @@ import numpy as np
 from fedsolve.errors import FedsolveError
 from fedsolve.federation.client import Client
 from fedsolve.federation.links import UNLIMITED
-from fedsolve.federation.memory import Memory
+from fedsolve.federation.memory import Memory, scope_of
 from fedsolve.federation.protocol import runs_together
 from fedsolve.federation.runtime import Ahead, Runtime, check_arguments
 from fedsolve.federation.stacked import NotTogether, Replies, Split, Stack, kind
@@ -69,7 +69,8 @@ class _Call:
 
     def enter(self, client: Client) -> None:
         head = self.requests[client.name].preamble
-        client.enter(self.memories[client.name], (head.seed, head.round, head.exchange, self.index))
+        moment = (head.seed, head.round, head.exchange, self.index)
+        client.enter(self.memories[client.name], moment, scope_of(self.route[0]))
 
 
 class Together:

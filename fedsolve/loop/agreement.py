@@ -5,7 +5,7 @@ from __future__ import annotations
 from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
-from fedsolve.federation.memory import Memory
+from fedsolve.federation.memory import session_memory
 from fedsolve.loop.preflight import warm_weights
 from fedsolve.losses import Loss
 from fedsolve.models.base import Model, Task
@@ -49,12 +49,14 @@ def as_server(
         raise DataError(f"{without} has no column names where {having} has; give both names, or neither")
     known = {"columns": columns, "transform": transform}
     server.forget()
-    server.memory = Memory({key: value for key, value in known.items() if value is not None}, types)
+    server.memory = session_memory({key: value for key, value in known.items() if value is not None}, types)
     width = server.design.shape[1]
     if width != fed.features:
         raise DataError(f"{whose} has {width} features where the clients have {fed.features}")
-    if loss is None:
+    if loss is None or server.y is None:  # unlabelled data has no targets to check
         return
+    if tuple(server.y.shape[1:]) != fed.outputs:
+        raise DataError(f"{whose} has targets of shape {tuple(server.y.shape[1:])}, the clients of {fed.outputs}")
     if server.classes != fed.classes:
         raise DataError(
             f"{whose} declares the classes {server.classes}, the clients {fed.classes}; declare the "

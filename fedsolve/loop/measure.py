@@ -82,7 +82,7 @@ class Inspect:
         if not float(client.xp.min(units)) > 0:
             raise WrongType("units should be positive")
         require_finite("units", units)
-        client.memory["units"] = units
+        client.session["units"] = units
         return 0.0
 
     @client_step

@@ -74,7 +74,7 @@ class SecondOrder(FirstOrder):
 
     def _units(self, client: Client) -> Array | None:
         """The units of a Hessian's rows that the clients have agreed on (see `Inspect.agree`), if they have."""
-        return client.memory.get("units")
+        return client.session.get("units")
 
     def hessian_product(self, client: Client, w: Array, v: Array) -> Array:
         """∇²f_j(w) v, with the kept Hessian."""

@@ -372,7 +372,7 @@ def test_another_preprocessing_makes_everything_anew(loss):
     client = Client("a", X, y)
     w = np.ones(loss.shape(P, ()))
     for scale in (1.0, 3.0):
-        client.memory["transform"] = Scaled(scale)
+        client.session["transform"] = Scaled(scale)
         fresh = Client("fresh", X * scale, y)
         assert loss.value(client, w) == loss.value(fresh, w)
         np.testing.assert_array_equal(loss.gradient(client, w), loss.gradient(fresh, w))

@@ -222,7 +222,8 @@ class Processes:
                 )
         # Where nobody has been asked yet nobody is missing: the new process may still answer in time.
         if begun and death.was_ready:
-            self.absences.update(dict.fromkeys(worker.pending, f"its worker process {death.reason}"))
+            for name in worker.pending:
+                self.absences[name] = self._given_up.get(name, f"its worker process {worker.lost or death.reason}")
             worker.pending.clear()
 
     def _is_awaited(self, worker: Worker, deadline: float | None) -> bool:
