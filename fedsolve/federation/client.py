@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from fedsolve.errors import DataError
 from fedsolve.federation.client_checks import check_client_name, check_weight
 from fedsolve.federation.links import UNLIMITED, Link
-from fedsolve.federation.memory import SESSION, Memory, SessionMemory
+from fedsolve.federation.memory import SESSION, Memory, SessionMemory, session_memory
 from fedsolve.federation.protocol import client_step
 from fedsolve.numerics.design import Design, as_design
 from fedsolve.numerics.linalg import like, namespace, to_numpy
@@ -229,8 +229,9 @@ class Client:
         if self._held is not None:
             _ = self.design  # follows the memory
             known = {"transform": self._transform, "columns": self._columns}
-            if any(self._held.memory.get(name) is not value for name, value in known.items()):
-                self._held.memory = Memory({name: value for name, value in known.items() if value is not None})
+            if any(self._held.session.get(name) is not value for name, value in known.items()):
+                kept = {name: value for name, value in known.items() if value is not None}
+                self._held.memory = session_memory(kept, self.memory.types)
         return self._held
 
     def holding_out(self, index: Array) -> Client:
