@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,6 +80,18 @@ def _first(errors: list[float]) -> float:
     return next((round for round, error in enumerate(errors) if error <= TOLERANCE), math.inf)
 
 
+def _draw(traces: Mapping[Case, Mapping[str, list[Trace]]], rhos: Mapping[Case, list[float]], figure: Any) -> None:
+    axes = figure.subplots(-(-len(traces) // 2), 2, sharey=True, squeeze=False)
+    for axis, case in zip(axes.flat, traces, strict=True):
+        draw_curves(axis, {name: over_rounds([one.errors for one in found]) for name, found in traces[case].items()})
+        axis.axhline(TOLERANCE, color="grey", linewidth=0.8, linestyle=":")
+        axis.set_ylim(TOLERANCE / 5, 10)
+        axis.set_title(f"m = {case.clients}, n = {case.samples}, α = {case.alpha:g}: ρ = {np.median(rhos[case]):.3g}")
+    for line in axes:
+        line[0].set_ylabel("relative federated error")
+    axes[0][0].legend(frameon=False)
+
+
 @experiment(
     "fednewton-cg-rounds",
     paper="FedNewton",
@@ -110,21 +124,6 @@ def cg_rounds(seeds: Seeds, quick: bool) -> Result:
             Verdict(ratio <= ALLOWED, f"{ratio:.2f} ×"),
         )
 
-    def draw(figure: Any) -> None:
-        axes = figure.subplots(-(-len(cases) // 2), 2, sharey=True, squeeze=False)
-        for axis, case in zip(axes.flat, cases, strict=True):
-            draw_curves(
-                axis, {name: over_rounds([one.errors for one in found]) for name, found in traces[case].items()}
-            )
-            axis.axhline(TOLERANCE, color="grey", linewidth=0.8, linestyle=":")
-            axis.set_ylim(TOLERANCE / 5, 10)
-            axis.set_title(
-                f"m = {case.clients}, n = {case.samples}, α = {case.alpha:g}: ρ = {np.median(rhos[case]):.3g}"
-            )
-        for line in axes:
-            line[0].set_ylabel("relative federated error")
-        axes[0][0].legend(frameon=False)
-
     whole, widest = "{:.0f}".format, rhos[cases[-1]]
     return Result(
         columns=(
@@ -147,6 +146,6 @@ def cg_rounds(seeds: Seeds, quick: bool) -> Result:
             f"where the reference is {cases[-1].rho:g}.",
             "Data: M = 200 features with std(Ω) = 0.1, λ = 1e-6, β = 0; each seed draws data and features anew.",
         ),
-        draw=draw,
+        draw=partial(_draw, traces, rhos),
         printed_by="reference",
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -133,6 +134,17 @@ LEAST_SQUARES, LOGISTIC = "SHED-LS, songs", "SHED, Fashion-MNIST"
 PERIODS = {LEAST_SQUARES: 35, LOGISTIC: 25}
 
 
+def _draw_periodic(runs: Mapping[str, list[_Rates]], figure: Any) -> None:
+    for axis, (case, found) in zip(figure.subplots(1, len(runs)), runs.items(), strict=True):
+        lines = [[one.errors[0] * one.bound**t for t in range(len(one.errors))] for one in found]
+        errors = [[max(e, LEAST * one.errors[0]) for e in one.errors] for one in found]
+        gaps: list[list[float]] = [[max(gap, 1e-16) for gap in one.gaps] for one in found]
+        curves: dict[str, Curve] = {"‖θ − θ*‖": over_rounds(errors), "f − f*": over_rounds(gaps)}
+        draw_curves(axis, {**curves, "slope of ā_T": over_rounds(lines)}, over="iterations")
+        axis.set_title(f"{case}, T = {PERIODS[case]}", fontsize=10)
+        axis.legend(frameon=False)
+
+
 @experiment(
     "shed-fig5",
     paper="SHED",
@@ -175,16 +187,6 @@ def fig5(seeds: Seeds, quick: bool) -> Result:
             Measured(tuple(max(one[-LATE:]) for one in factors)),
         )
 
-    def draw(figure: Any) -> None:
-        for axis, (case, found) in zip(figure.subplots(1, len(runs)), runs.items(), strict=True):
-            lines = [[one.errors[0] * one.bound**t for t in range(len(one.errors))] for one in found]
-            errors = [[max(e, LEAST * one.errors[0]) for e in one.errors] for one in found]
-            gaps: list[list[float]] = [[max(gap, 1e-16) for gap in one.gaps] for one in found]
-            curves: dict[str, Curve] = {"‖θ − θ*‖": over_rounds(errors), "f − f*": over_rounds(gaps)}
-            draw_curves(axis, {**curves, "slope of ā_T": over_rounds(lines)}, over="iterations")
-            axis.set_title(f"{case}, T = {PERIODS[case]}", fontsize=10)
-            axis.legend(frameon=False)
-
     factor = "{:.5f}".format
     return Result(
         columns=(
@@ -208,7 +210,7 @@ def fig5(seeds: Seeds, quick: bool) -> Result:
             f"as long as the error is above {LEAST:g} of the first. One eigenvector a round.",
             *(f"{case}: {about}." for case, about in abouts.items()),
         ),
-        draw=draw,
+        draw=partial(_draw_periodic, runs),
     )
 
 
