@@ -33,9 +33,10 @@ class Session:
     `fs.run` opens and closes a session of its own when it is given clients. Give it a session to ask the same clients
     again afterwards: they keep their caches and their agreed preprocessing.
 
+        clients = fs.data.hold_out(clients, 0.2)
         with fs.Session(clients, also={"evaluation": fs.Evaluation(loss)}) as session:
             run = fs.run(fs.Newton(loss), session, preprocess=fs.data.Preprocess())
-            print(fs.evaluate(run.model, session))
+            print(fs.evaluate(run.model, session, loss))
 
     Args:
         clients: `Client` objects, or a transport that already holds them.

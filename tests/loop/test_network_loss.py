@@ -118,6 +118,11 @@ def test_fedavg_trains_it(transport: str) -> None:
     assert np.mean((run.model.predict(X) > 0) == y) > linear + 0.15
 
 
+def test_scaffold_trains_it_too() -> None:
+    run = fs.run(fs.Scaffold(Tanh(), fs.GradientSteps(5, step_size=0.5)), clients(), rounds=30)
+    assert run.history[-1].value < 0.8 * run.history[0].value
+
+
 def test_it_is_resumed_saved_and_evaluated(tmp_path: Path) -> None:
     held = fs.data.hold_out(clients(), 0.25)
     whole = fs.run(algorithm(), held, rounds=8)
