@@ -1,4 +1,4 @@
-"""A table of one's own, a client for each clinic: python examples/own_data.py"""
+"""Your own table, with one client per hospital: python examples/own_data.py"""
 
 from pathlib import Path
 

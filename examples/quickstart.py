@@ -1,4 +1,4 @@
-"""One model from four clients that do not pool their data: python examples/quickstart.py"""
+"""Fits one model to four clients that do not pool their data: python examples/quickstart.py"""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def main() -> float:
     run = fs.run(
         fs.Newton(loss=fs.Logistic(l2=1e-2, intercept="free")),
         clients,
-        preprocess=fs.data.Preprocess(),  # standardise by the mean and deviation of all clients
+        preprocess=fs.data.Preprocess(),  # standardise with the mean and deviation over all clients
         rounds=20,
         tolerance=1e-9,
     )
@@ -21,7 +21,7 @@ def main() -> float:
         print(f"round {row.round}   value {row.value:.6f}   gradient {row.gradient_norm:.1e}")
     accuracy = float(np.mean(run.model.predict(data.X) == data.y))
     print(f"{run.status}: {run.message}; accuracy {accuracy:.1%}")
-    run.model.save("runs/quickstart.npz")  # fs.load_model reads it; raw columns go in
+    run.model.save("runs/quickstart.npz")  # fs.load_model reads it; the model takes raw columns
     return accuracy
 
 

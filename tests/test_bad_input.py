@@ -130,7 +130,7 @@ def test_a_link_that_is_none() -> None:
         ),
         (
             lambda: fs.run(fs.SHEDLeastSquares(fs.Logistic()), [fs.Client("a", X, Y)]),
-            "SHEDLeastSquares needs a quadratic loss such as Squared, got Logistic; use SHED",
+            "SHEDLeastSquares needs a quadratic loss such as Squared, got Logistic; use an algorithm",
         ),
     ],
 )

@@ -151,9 +151,7 @@ class Counting:
 
     def start(self, fed: fs.Federation) -> State:
         by = fs.PerClient({name: float(index) for index, name in enumerate(fed.clients)})
-        total, each, mean = fed.exchange(
-            fs.Sum(self.scaled, by=by), fs.Gather(self.size), fs.Mean(self.size, weights="uniform")
-        )
+        total, each, mean = fed.exchange(fs.Sum(self.scaled, by=by), fs.Gather(self.size), fs.Mean(self.size).uniform())
         assert total == sum(index * n for index, n in enumerate(each.values()))
         assert mean == pytest.approx(np.mean(list(each.values())))
         w = self.loss.minimise(fed.server)
@@ -191,8 +189,9 @@ def test_import_loads_nothing_heavy() -> None:
 def test_public_names() -> None:
     """What users import. A name that goes away breaks them: change this list on purpose or not at all."""
     assert {name for name in fs.__all__ if name[0].isupper()} >= {
-        "Armijo", "Client", "DKRR", "FedAvg", "FedNL", "Federation", "Finished", "Gather", "GradientSteps",
-        "LinearModel", "Link", "Logistic", "Mean", "Newton", "Participation", "PerClient", "Replay", "Run", "Scaffold",
-        "Squared", "Stopping", "Sum",
+        "Armijo", "Client", "DKRR", "Evaluation", "FedAvg", "FedNL", "Federation", "Finished", "Gather",
+        "GradientSteps", "LinearModel", "Link", "LocalSolver", "Logistic", "Loss", "Mean", "Model", "Newton",
+        "Participation", "Patience", "PerClient", "Pointwise", "Replay", "Run", "Scaffold", "Session", "Squared",
+        "Stopping", "StoppingRule", "Sum", "Verdict",
     }  # fmt: skip
     assert all(hasattr(fs, name) for name in fs.__all__)

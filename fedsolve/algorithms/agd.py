@@ -1,15 +1,19 @@
-"""AGD: Nesterov's accelerated gradient descent on the pooled objective, the first-order baseline of paper 002.
+"""AGD: Nesterov's accelerated gradient descent on the pooled objective, a first-order baseline.
 
     w⁺ = y − ∇f(y)/L,     y⁺ = w⁺ + β (w⁺ − w)
+
+Introductory Lectures on Convex Optimization
+    Yurii Nesterov. Kluwer, 2004.
+Adaptive Restart for Accelerated Gradient Schemes
+    Brendan O'Donoghue and Emmanuel Candès. Foundations of Computational Mathematics 15, 2015.
 
 One exchange a round, a model each way. L is the mean of the clients' smoothness bounds, which bounds that of the mean.
 Where the penalty makes f strongly convex, μ = l2, β = (√L − √μ)/(√L + √μ) is constant and
 
-    f(w_t) − f* ≤ (1 − √(μ/L))^t (f(w_0) − f* + (μ/2) ‖w_0 − w*‖²)          (Nesterov 2004, theorem 2.2.3)
+    f(w_t) − f* ≤ (1 − √(μ/L))^t (f(w_0) − f* + (μ/2) ‖w_0 − w*‖²)          (Nesterov, Theorem 2.2.3)
 
-otherwise β = k/(k + 3), begun again whenever the momentum points uphill, ∇f(y)ᵀ(w⁺ − w) > 0 (O'Donoghue and Candès
-2015). The momentum is a recurrence of one cohort: when that changes it is begun again.
-Uses only sums of the clients' replies.
+otherwise β = k/(k + 3), restarted whenever the momentum points uphill, ∇f(y)ᵀ(w⁺ − w) > 0 (O'Donoghue and Candès). It
+also restarts when the cohort changes. The server sees only sums of the clients' replies.
 """
 
 from __future__ import annotations
@@ -40,8 +44,10 @@ class State:
 class AGD:
     """Nesterov's method with sums of gradients.
 
-    step_size  None: 1/L; a loss without a bound on its smoothness (Poisson) must be given one
-    momentum   "strong convexity" or "restart"; None: the first where l2 reaches every coordinate
+    loss       the objective, differentiable
+    step_size  None (default) is 1/L; give one for a loss without a bound on its smoothness (Poisson)
+    momentum   "strong convexity" for the constant β, "restart" for the other; None (default) is the first where l2
+               reaches every coordinate, else the second. Try "restart" where l2 is tiny
     """
 
     loss: LinearLoss

@@ -9,6 +9,8 @@ from fedsolve.federation.federation import Federation
 
 S = TypeVar("S")
 
+MATRIX_FREE = 'FedNewtonCG(loss, preconditioner="diagonal")'  # what to use where Hessians do not fit into memory
+
 
 @dataclass(frozen=True)
 class Finished(Generic[S]):
@@ -18,17 +20,23 @@ class Finished(Generic[S]):
 
 
 class Algorithm(Protocol):
-    """A frozen dataclass with client steps and these. Optional beside them:
+    """A frozen dataclass with client steps and these methods. Optional beside them:
 
-    needs            what it needs of its loss ("gradient", "hessian", "minimise", "solve" for systems with local
-                     Hessians, "strong convexity", "quadratic")
-    contraction(state)  a factor by which theory says the error fell, or tends to fall, in the step that led here
-    measured(state)  a `Measurement` the state already knows, so that the run need not ask
-    footprint(sizes) a `Footprint`: what it needs of memory and links, so that the run can be rejected before it starts
+    needs               what it needs of its loss: "gradient", "hessian", "minimise", "solve" (systems with local
+                        Hessians), "strong convexity", "quadratic"
+    supports            what it can do that others cannot: "l1"
+    fits_link           True if its clients send no more than their link carries, whatever the link
+    contraction(state)  a factor by which, in theory, the error fell or tends to fall in the step that led here
+    measured(state)     a `Measurement` that the state already knows, so that the run need not ask for it
+    footprint(sizes)    a `Footprint`: the memory and bandwidth it needs, so that a run that cannot work is rejected
+                        before it starts
     """
 
-    def start(self, fed: Federation) -> Any: ...
+    def start(self, fed: Federation) -> Any:
+        """The State before the first round, or `Finished` with it."""
 
-    def round(self, fed: Federation, state: Any) -> Any: ...
+    def round(self, fed: Federation, state: Any) -> Any:
+        """The State after one more round, or `Finished` with it."""
 
-    def model(self, state: Any) -> Any: ...
+    def model(self, state: Any) -> Any:
+        """The model that a State stands for."""

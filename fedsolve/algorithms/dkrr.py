@@ -1,9 +1,15 @@
-"""DKRR: every client fits its own data, the server averages the fits, once.
+"""DKRR: every client fits its own data, and the server averages the fits, once.
 
-    w̄ = Σ p_j argmin f_j          (FedNewton, section 2; its Algorithm 1 with T = 0)
+    w̄ = Σ p_j argmin f_j
 
-One exchange and one model per client. Right when the clients are alike and large; otherwise biased, and no number of
-rounds mends that. Written for kernel ridge regression; with another loss it is one-shot averaging.
+Divide and conquer kernel ridge regression: A distributed algorithm with minimax optimal rates
+    Yuchen Zhang, John Duchi, and Martin Wainwright. Journal of Machine Learning Research 16, 2015.
+Efficient Newton-type Federated Learning with Non-IID Data (Algorithm 1 with T = 0)
+    Anonymous authors, under double-blind review.
+
+One exchange and one model per client. Right when the clients are alike and large; otherwise biased, and more rounds
+would not help. Written for kernel ridge regression; with another loss it is one-shot averaging. The server sees only
+the sum of the clients' models.
 """
 
 from __future__ import annotations
@@ -27,7 +33,10 @@ class State:
 
 @dataclass(frozen=True)
 class DKRR:
-    """The weighted average of the local minimisers."""
+    """The weighted average of the local minimisers.
+
+    loss  the objective; give it l2 > 0, so that every client has a unique minimum of its own
+    """
 
     loss: LinearLoss
 

@@ -1,10 +1,15 @@
-"""FedAvg: each client takes s gradient steps of its own, the server averages where they end.
+"""FedAvg: each client takes s gradient steps of its own, and the server averages where they end.
 
-McMahan et al. 2017; in the notation of paper 003, equation (5): f_t = Σ (n_i/N) G_i^s(f_{t−1}).
+    w ← Σ p_j G_j^s(w),     G_j(w) = w − η ∇f_j(w)
 
-Cheap rounds of one model each way. With s > 1 and clients that differ it does not end at the pooled solution but
-beside it (paper 003, section 3): use Newton or Scaffold where that matters.
-Uses only sums of the clients' replies, and the smoothness of each client where the step size is left open.
+Communication-Efficient Learning of Deep Networks from Decentralized Data
+    H. Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, and Blaise Agüera y Arcas. AISTATS 2017.
+A Non-parametric View of FedAvg and FedProx: Beyond Stationary Points (equation 5)
+    Lili Su, Jiaming Xu, and Pengkun Yang. 2021. https://arxiv.org/abs/2106.15216
+
+Cheap rounds of one model each way. With s > 1 and clients that differ it ends near the pooled solution, not at it (Su
+et al., section 3): use Newton or Scaffold where that matters. The server sees only sums of the clients' models, and
+each client's smoothness where no step size is given.
 """
 
 from __future__ import annotations
@@ -30,7 +35,12 @@ class State:
 
 @dataclass(frozen=True)
 class FedAvg:
-    """Local steps, then the weighted average of the local models."""
+    """Local steps, then the weighted average of the local models.
+
+    loss   the objective, differentiable
+    local  the steps between two averages (default GradientSteps(steps=2)); more steps need fewer rounds and end farther
+           from the pooled solution. Without a step size it is 1/L of the steepest client
+    """
 
     loss: LinearLoss
     local: GradientSteps = field(default_factory=lambda: GradientSteps(steps=2))
@@ -43,7 +53,7 @@ class FedAvg:
     def smoothness(self, client: Client) -> float:
         return self.loss.smoothness(client)
 
-    @client_step
+    @client_step(together=True)
     def local_update(self, client: Client, w: Array, step_size: float) -> Array:
         require_positive("step_size", step_size)
         return self.local.run(self.loss, client, w, step_size)

@@ -1,13 +1,16 @@
-"""FedNewton: local Newton steps along the global gradient (paper 000, Algorithm 1).
+"""FedNewton: local Newton steps along the global gradient.
 
     w ← w − Σ p_j H_j⁻¹ g,     g = Σ p_j ∇f_j(w)
 
-Line 7 of the algorithm prints the local gradient; with it every step lands on DKRR, and the proofs use the global one
-sent in line 6, so that is what is used here. Two exchanges and two models each way per round, whatever p.
+Efficient Newton-type Federated Learning with Non-IID Data (Algorithm 1)
+    Anonymous authors, under double-blind review.
 
-The error obeys e ← (I − AH) e with A = Σ p_j H_j⁻¹, whose eigenvalues are ≥ 1: it converges if and only if
-λ_max(AH) < 2, which large and similar clients give and heterogeneous ones do not. `FedNewtonCG` uses the same two
-exchanges and always converges. Uses only sums of the clients' replies.
+Line 7 of the algorithm prints the local gradient; with it every step lands on DKRR. The proofs use the global one sent
+in line 6, and so does this file. Two exchanges and two models each way per round, whatever p.
+
+The error obeys e ← (I − AH) e with A = Σ p_j H_j⁻¹, and the eigenvalues of AH are ≥ 1: it converges if and only if
+λ_max(AH) < 2, as for large and similar clients but not for heterogeneous ones. `FedNewtonCG` uses the same two
+exchanges and always converges. The server sees only sums of the clients' replies.
 """
 
 from __future__ import annotations
@@ -30,7 +33,10 @@ class State:
 
 @dataclass(frozen=True)
 class FedNewton:
-    """The mean of local Newton steps, for any twice differentiable loss."""
+    """The mean of local Newton steps.
+
+    loss  the objective, twice differentiable; give it l2 > 0, so that every client has a unique minimum of its own
+    """
 
     loss: LinearLoss
 

@@ -1,27 +1,30 @@
-"""FedNL: Newton's method with Hessians that are learned, a compressed correction of each in every round.
-
-Safaryan, Islamov, Qian and Richtárik 2021: Algorithm 1, and with a line search FedNL-LS (Algorithm 3).
+"""FedNL: Newton's method with Hessians that are learned, by a compressed correction in every round.
 
     S_i = C(∇²f_i(x) − H_i),     H_i ← H_i + S_i,       H ← H + Σ p_i S_i
     x ← x − [H + l I]⁻¹ ∇f(x),   l = Σ p_i ‖∇²f_i(x) − H_i‖                            option 2
     x ← x − [H]_μ⁻¹ ∇f(x),       [·]_μ the nearest matrix with eigenvalues ≥ μ = l2    option 1
 
-with H and H_i as they were before the corrections at x. As H_i → ∇²f_i(x*) it becomes Newton's method, for a part of
-the numbers; where p² of them are affordable `Newton` needs fewer rounds. A round is one exchange, and two more when the
-search refuses the whole step. H is the sum over all clients, absent ones too: each that answers moves its own part of
-it. The l2 penalty's part of the Hessian is known, and not learned: the server adds it.
-Uses only sums of the clients' replies.
+with H and H_i as they were before the corrections at x.
+
+FedNL: Making Newton-Type Methods Applicable to Federated Learning (Algorithm 1, and with a line search Algorithm 3)
+    Mher Safaryan, Rustem Islamov, Xun Qian, and Peter Richtárik. ICML 2022. https://arxiv.org/abs/2106.02969
+
+As H_i → ∇²f_i(x*) it becomes Newton's method, for a part of the numbers; where p² of them are affordable `Newton`
+needs fewer rounds. A round is one exchange, and two more when the search rejects the full step. H is the sum over all
+clients, absent ones too: each that answers moves its own part of it. The part of the l2 penalty is known, and added by
+the server, which sees only sums of the clients' replies.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from fedsolve.curvature.compressors import Compressor, TopKPairs
-from fedsolve.descent import Armijo
+from fedsolve.curvature.compressors import Compressor, TopKPairs, correct
+from fedsolve.descent import Armijo, Attempt, Point, Step, asked_again, descend
 from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
@@ -29,30 +32,32 @@ from fedsolve.losses import LinearLoss
 from fedsolve.losses.footprint import Footprint, Sizes
 from fedsolve.losses.measurement import Measurement
 from fedsolve.models.linear import LinearModel
-from fedsolve.numerics.linalg import factor, floored, norm, to_numpy
+from fedsolve.numerics.linalg import factor, floored
 from fedsolve.numerics.sparse_symmetric import Entries
 from fedsolve.numerics.structured_arrays import LowRank, Symmetric, TopK
 from fedsolve.typing import Array
-from fedsolve.wire.arguments import require_shape
 
 
 @dataclass(frozen=True)
-class State:
-    w: Array
-    value: float  # f(w), ∇f(w) and l by those in `cohort`
-    gradient: Array
-    shift: float
-    hessian: Symmetric  # H before the corrections at w: the step's
-    learned: Symmetric  # H with them: the next step's
-    cohort: tuple[str, ...]
+class State(Point):
+    """x with f and ∇f, and what has been learned of the Hessian."""
+
+    shift: float  # l by the clients in `cohort`
+    hessian: Symmetric  # H before the corrections at x: for the step from x
+    learned: Symmetric  # H with them: for the next one
 
 
 @dataclass(frozen=True)
 class FedNL:
-    """Newton's method on learned Hessians; `search=None` takes every step whole.
+    """Newton's method on learned Hessians.
 
-    initial   "hessian": H_i begins as ∇²f_i at the start, sent whole, once; "zero": as the penalty's part of it
-    shift     the norm of option 2: "frobenius" is the paper's and costs less, "spectral" needs fewer rounds
+    loss        the objective, twice differentiable
+    compressor  C, what a client sends of a correction (default TopKPairs(): 8 entries per row); RankR suits Hessians of
+                low rank, more entries mean fewer and larger rounds
+    option      2 (default) adds the distance l to H; 1 lifts the eigenvalues of H to l2, which must be positive
+    shift       the norm in l: "spectral" (default) needs fewer rounds, "frobenius" is the paper's and costs less
+    initial     "hessian" (default): each H_i starts as ∇²f_i at the first point, sent in full once; "zero": as zero
+    search      the line search (default Armijo()); None takes every step in full, as in Algorithm 1
     """
 
     loss: LinearLoss
@@ -80,19 +85,8 @@ class FedNL:
 
     @client_step
     def evaluate(self, client: Client, w: Array) -> tuple[float, Array, float, TopK | LowRank]:
-        H_i = client.memory.get("H")
-        difference = self._hessian(client, w)
-        if H_i is not None:
-            H_i = to_numpy(H_i)
-            require_shape("the Hessian that this client remembers", H_i, *difference.values.shape)
-            difference = difference.minus(H_i)
-        l_i = self._norm(difference)
-        if H_i is None and self.initial == "hessian":  # was not there at the start, and begins now
-            S_i, kept = self.compressor.whole(difference), difference.values
-        else:
-            S_i, kept = self.compressor.compress(difference, client)
-        client.memory["H"] = kept.copy() if H_i is None else H_i + kept
-        return self.loss.value(client, w), self.loss.gradient(client, w), l_i, S_i
+        difference, S_i = correct(client, self._hessian(client, w), self.compressor, whole=self.initial == "hessian")
+        return self.loss.value(client, w), self.loss.gradient(client, w), self._norm(difference), S_i
 
     def _hessian(self, client: Client, w: Array) -> Entries:
         hessian = self.loss.data_hessian(client, w)
@@ -103,7 +97,7 @@ class FedNL:
             return 0.0
         if self.shift == "frobenius":
             return difference.frobenius()
-        # Every eigenvalue of a Hessian is at least μ: what is little beside it need not be known better.
+        # The eigenvalues of H + l I are at least μ, so an error of a twentieth of it in l does no harm.
         return difference.spectral(slack=0.05 * self.loss.strong_convexity())
 
     # ── server ──
@@ -112,41 +106,34 @@ class FedNL:
         w = fed.start_point(self.loss)
         if self.initial == "zero":
             order = w.shape[0] if self.loss.separable else w.size
-            return self._at(fed, w, Symmetric.from_packed(order, np.zeros(order * (order + 1) // 2)))
-        value, gradient, hessian = fed.mean(self.begin, w=w)
+            return self._visit(fed, Symmetric.from_packed(order, np.zeros(order * (order + 1) // 2)), w)
+        f, g, hessian = fed.mean(self.begin, w=w)
         H = hessian.map(lambda array: fed.cohort.share * array)
-        return State(w, value, gradient, 0.0, H, H, fed.cohort.clients)
+        return State(w, f, g, fed.cohort.clients, 0.0, H, H)
 
     def round(self, fed: Federation, state: State) -> State:
-        if state.cohort != fed.cohort.clients:  # f, g and l are those of others: ask who is here now
-            state = self._at(fed, state.w, state.learned)
-        step = self._step(state)
-        trial = self._at(fed, state.w - step, state.learned)
+        state = asked_again(fed, state, partial(self._visit, fed, state.learned))
+        visit, step = partial(self._visit, fed, state.learned), self._step(state)
         if self.search is None:
-            return trial
-        together = trial.cohort == state.cohort  # else someone left, and the two values do not compare
-        decrease, fell = float((state.gradient * step).sum()), norm(trial.gradient) <= norm(state.gradient)
-        if together and self.search.accepts(state.value, trial.value, decrease, fell):
-            return trial
-        fed.take_back()  # nothing is learned at a point that is refused: it may be anywhere
-        eta = self.search.step(fed, state.w, step, decrease, first=1 if together else 0)
-        return self._at(fed, state.w - eta * step, state.learned)
+            return visit(step.end())
+        # Nothing is learned at a rejected point, which may be anywhere: the clients forget it.
+        return descend(fed, Attempt.at(state, step, self.search), visit, forget=True) or visit(step.end(0.0))
 
-    def _at(self, fed: Federation, w: Array, H: Symmetric) -> State:
-        value, gradient, shift, S = fed.mean(self.evaluate, w=w)
+    def _visit(self, fed: Federation, H: Symmetric, w: Array) -> State:
+        f, g, l, S = fed.mean(self.evaluate, w=w)  # ↓ x ↑ f_i, ∇f_i, l_i, S_i
         learned = H.packed() + fed.cohort.share * self.compressor.triangle_of(S)
-        return State(w, value, gradient, shift, H, Symmetric.from_packed(H.n, learned), fed.cohort.clients)
+        return State(w, f, g, fed.cohort.clients, l, H, Symmetric.from_packed(H.n, learned))
 
-    def _step(self, state: State) -> Array:
+    def _step(self, state: State) -> Step:
         H = state.hessian.plus_diagonal(self.loss.penalty_diagonal(state.hessian.n) + state.shift)
         inverse = floored(H, self.loss.l2) if self.option == 1 else factor(H)
-        return inverse.solve(state.gradient)
+        return Step.along(state.w, inverse.solve(state.gradient), state.gradient)
 
     def measured(self, state: State) -> Measurement:
         return Measurement(state.value, state.gradient)
 
     def footprint(self, sizes: Sizes) -> Footprint:
-        # H before and with the corrections, as triangles, and on the way to a step in full and with its factor.
+        # H before and with the corrections, as triangles; for a step H in full, and its factor.
         sent = sizes.weights + (sizes.triangle if self.initial == "hessian" else 0)
         return Footprint(working=sizes.triangle, server=3 * sizes.matrix, sent=sent)
 

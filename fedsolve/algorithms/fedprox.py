@@ -1,12 +1,15 @@
-"""FedProx: each client minimises its own objective with a pull towards the current model, the server averages.
-
-Li et al. 2020; paper 003, equation (6), with pull = 1/η; in FedNewton's experiments λ_prox:
+"""FedProx: each client minimises its own objective with a pull towards the current model, and the server averages.
 
     w_j = argmin f_j(v) + (pull/2) ‖v − w‖²,     w ← Σ p_j w_j
 
+Federated Optimization in Heterogeneous Networks
+    Tian Li, Anit Kumar Sahu, Manzil Zaheer, Maziar Sanjabi, Ameet Talwalkar, and Virginia Smith. MLSys 2020.
+A Non-parametric View of FedAvg and FedProx: Beyond Stationary Points (equation 6, with pull = 1/η)
+    Lili Su, Jiaming Xu, and Pengkun Yang. 2021. https://arxiv.org/abs/2106.15216
+
 The local problem is solved exactly for the squared loss (one linear solve, its factor kept), to convergence otherwise.
-Rounds of one model each way. It ends beside the pooled solution when clients differ (paper 003, section 3); a stronger
-pull ends nearer and takes longer. Uses only sums of the clients' replies.
+Rounds of one model each way. Where clients differ it ends near the pooled solution, not at it (Su et al., section 3).
+The server sees only sums of the clients' models.
 """
 
 from __future__ import annotations
@@ -30,7 +33,12 @@ class State:
 
 @dataclass(frozen=True)
 class FedProx:
-    """The weighted average of local proximal steps."""
+    """The weighted average of local proximal steps.
+
+    loss  the objective
+    pull  the weight of the proximal term (default 1.0); a stronger pull ends nearer to the pooled solution and takes
+          longer
+    """
 
     loss: LinearLoss
     pull: float = 1.0

@@ -1,13 +1,15 @@
 """Scaffold: FedAvg with control variates that cancel what makes the clients drift apart.
 
-Karimireddy et al. 2020, Algorithm 1 with option II, written for clients of unequal weight:
-
     y_i ← y_i − η (∇f_i(y_i) − c_i + c)   K times,    c_i⁺ = c_i − c + (x − y_i)/(Kη)
     x ← x + Σ p_i (y_i − x),                          c ← c + share · Σ p_i (c_i⁺ − c_i)
 
+SCAFFOLD: Stochastic Controlled Averaging for Federated Learning (Algorithm 1, option II, for clients of any weight)
+    Sai Praneeth Karimireddy, Satyen Kale, Mehryar Mohri, Sashank J. Reddi, Sebastian U. Stich, and Ananda Theertha
+    Suresh. ICML 2020.
+
 Each client remembers c_i between rounds; at the fixed point c_i = ∇f_i(x) and Σ p_i c_i = 0, so x is the pooled
-solution, which FedAvg misses. Linear convergence: many cheap rounds.
-Uses only sums of the clients' replies, and the smoothness of each client where the step size is left open.
+solution, which FedAvg misses. Linear convergence: many cheap rounds. The server sees only sums of the clients' replies,
+and each client's smoothness where no step size is given.
 """
 
 from __future__ import annotations
@@ -40,7 +42,12 @@ class State:
 
 @dataclass(frozen=True)
 class Scaffold:
-    """Local steps with the gradient corrected by c − c_i."""
+    """Local steps with the gradient corrected by c − c_i.
+
+    loss   the objective, differentiable
+    local  the steps between two averages (default GradientSteps(steps=5)); more steps need fewer rounds, and a smaller
+           step size. Without a step size it is 1/L of the steepest client
+    """
 
     loss: LinearLoss
     local: GradientSteps = field(default_factory=lambda: GradientSteps(steps=5))
@@ -61,7 +68,7 @@ class Scaffold:
         require_positive("step_size", step_size)
         self.loss.check_weights(client, x=x, c=c, c_i=c_i)
         y_i = self.local.run(self.loss, client, x, step_size, correction=c - c_i)
-        c_i_new = c_i - c + (x - y_i) / (self.local.steps * step_size)  # option II
+        c_i_new = c_i - c + (x - y_i) / (self.local.count(client) * step_size)  # option II
         client.memory["c_i"] = c_i_new
         return y_i - x, c_i_new - c_i
 

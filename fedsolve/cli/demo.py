@@ -23,10 +23,10 @@ from fedsolve.federation.client import Client
 from fedsolve.loop.history import Row, Run
 from fedsolve.loop.run import run as run_algorithm
 from fedsolve.losses import Logistic
+from fedsolve.models.scores import score
 from fedsolve.report import RunFolder, summarise, tables
 from fedsolve.report import run_page as pages
 from fedsolve.report.figures import convergence
-from fedsolve.report.scores import score
 from fedsolve.runfiles import registry
 from fedsolve.typing import Array
 

@@ -14,9 +14,9 @@ from fedsolve.cli.console import emit, escape
 from fedsolve.diagnose import Contraction, Contractions, Heterogeneities, Heterogeneity, Regime, regime
 from fedsolve.diagnose.opened import opened
 from fedsolve.errors import ConfigError
-from fedsolve.federation.federation import Federation
 from fedsolve.federation.ledger import Total
 from fedsolve.federation.protocol import collect
+from fedsolve.federation.session import opened as open_federation
 from fedsolve.losses import LinearLoss
 from fedsolve.report.tables import number, size
 from fedsolve.runfiles import problem as problems
@@ -94,15 +94,8 @@ def _ask(what: Config, problem: problems.Problem, loss: LinearLoss, steps: int) 
     protocols = {"contraction": ours, **dict(collect("heterogeneity", theirs))}
     if problem.preprocess is not None:
         protocols.update(collect("preprocess", problem.preprocess))
-    road = problems.transport(what.run, problem.clients)
-    road.open(protocols)
-    try:
-        fed = Federation(road, protocols, seed=what.run.seed)
-        fed.join()
-        fed.begin_round(0)
-        if problem.preprocess is not None:
-            problem.preprocess.fit(fed)
-            fed.join()
+    transport = problems.transport(what.run, problem.clients)
+    with open_federation(transport, protocols, seed=what.run.seed, preprocess=problem.preprocess) as fed:
         shape = loss.shape(fed.features, fed.outputs)
         rho = None
         with opened("contraction", ours, fed, "in_process", what.run.seed):
@@ -110,8 +103,6 @@ def _ask(what: Config, problem: problems.Problem, loss: LinearLoss, steps: int) 
                 rho = ours.estimate(fed)
             differs = theirs.measure(fed)
         return _Asked(rho, differs, shape[0] - (loss.intercept is not None), fed.ledger.total(None))
-    finally:
-        road.close()
 
 
 def _loss(algorithms: Mapping[str, object], file: Path) -> LinearLoss:

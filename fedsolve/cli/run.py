@@ -16,10 +16,10 @@ from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_ba
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.loop.history import Row, Run
 from fedsolve.loop.run import run as run_algorithm
+from fedsolve.models.scores import score_name
 from fedsolve.report import RunFolder, summarise, tables
 from fedsolve.report import run_page as pages
 from fedsolve.report.figures import convergence
-from fedsolve.report.scores import score_name
 from fedsolve.runfiles import keys
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config

@@ -2,8 +2,8 @@
 
     ‖C(A) − A‖_F² ≤ (1 − δ) ‖A‖_F²,   δ = `contraction(order)`;  in expectation where C is random
 
-That is all FedNL needs of C: what is learned comes nearer in every round. Entries are those of the upper triangle: the
-pair (i, j), (j, i) counts once and travels once.
+This is all that FedNL needs of C: with every correction C(A − H) the matrix H that both sides remember comes nearer to
+A. Entries are those of the upper triangle: the pair (i, j), (j, i) counts once and travels once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import numpy as np
 
 from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client
+from fedsolve.numerics.linalg import to_numpy
 from fedsolve.numerics.sparse_symmetric import Entries
 from fedsolve.numerics.structured_arrays import LowRank, Symmetric, TopK, largest
 from fedsolve.typing import Array
+from fedsolve.wire.arguments import require_shape
 
-__all__ = ["Compressor", "RandomKPairs", "RankR", "TopKPairs"]
+__all__ = ["Compressor", "RandomKPairs", "RankR", "TopKPairs", "correct"]
 
 
 class Compressor(ABC):
@@ -43,6 +45,24 @@ class Compressor(ABC):
     @abstractmethod
     def contraction(self, order: int) -> float:
         """δ for matrices of an order."""
+
+
+def correct(client: Client, A: Entries, compressor: Compressor, whole: bool) -> tuple[Entries, TopK | LowRank]:
+    """The difference between A and what the client remembers of it, and C(difference), by which both sides correct it.
+
+    A client that remembers nothing starts from zero; with `whole` it sends all of A instead.
+    """
+    remembered = client.memory.get("H")
+    if remembered is None:
+        sent, kept = (compressor.whole(A), A.values) if whole else compressor.compress(A, client)
+        client.memory["H"] = kept.copy()
+        return A, sent
+    remembered = to_numpy(remembered)
+    require_shape("the Hessian that this client remembers", remembered, *A.values.shape)
+    difference = A.minus(remembered)
+    sent, kept = compressor.compress(difference, client)
+    client.memory["H"] = remembered + kept
+    return difference, sent
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class Preprocess:
     def adopt(self, client: Client, transform: Transform) -> Gaps:
         columns = self._columns(client)
         _check_agreed(columns, transform)
-        client.memory["transform"] = transform
+        client.session["transform"] = transform
         _ = client.design  # what cannot be transformed is refused here, not in the first round
         return _gaps(columns, _raw(client, columns), _weights(client))
 

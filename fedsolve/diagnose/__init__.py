@@ -2,7 +2,7 @@
 
 contraction     ρ of FedNewton by Lanczos on its own exchanges, with a verdict
 heterogeneity   ‖C − C_j‖, the distance of local fits from the pooled one, effective dimensions
-lyapunov, periodic_bound   how fast SHED must converge (paper 002)
+lyapunov, periodic_bound   how fast Newton's method on shared eigenvectors must converge
 upsilon, regime Theorems 1 and 3 of paper 000, as functions of quantities that only a simulation knows
 """
 

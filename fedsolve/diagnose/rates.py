@@ -1,4 +1,5 @@
-"""How fast SHED must converge: the factors of Theorem 3 and the bounds on the Lyapunov exponent of paper 002.
+"""How fast Newton's method on shared eigenvectors must converge: the factors of Theorem 3, and the bounds on the
+Lyapunov exponent, of Dal Fabbro, Dey, Rossi and Schenato (2022).
 
 A run's history has c_t in `Row.contraction`; what needs the solution, or every client's spectrum, is for simulation.
 """

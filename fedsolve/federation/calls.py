@@ -1,83 +1,143 @@
-"""Calls of client steps, and what becomes of the replies."""
+"""Calls of client steps, and what becomes of the replies.
+
+`Mean`, `Sum` and `Gather` take a step and the step's own arguments, by name, and nothing else: a type checker sees the
+step's signature through them. What is said about the call itself (uniform weights, the server's own data) is said on
+the call object:
+
+    fed.exchange(Mean(self.local_gradient, w=w).uniform(), Gather(self.local_spectrum, count=3))
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import ClassVar, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 
 from fedsolve.errors import ConfigError
 from fedsolve.federation.aggregation import Total
-from fedsolve.federation.protocol import Signature, is_client_step, signature
+from fedsolve.federation.client import Client
+from fedsolve.federation.protocol import Signature, is_client_step, is_server_only, signature
 from fedsolve.typing import Value
+from fedsolve.wire.messages import Verb
 
 T = TypeVar("T")
+R = TypeVar("R", covariant=True)
+P = ParamSpec("P")
 
 
-class PerClient(Generic[T]):
-    """An argument that differs by client."""
+class ByClient:
+    """An argument that differs by client; `PerClient` makes one."""
 
-    def __init__(self, values: Mapping[str, T]) -> None:
+    __slots__ = ("values",)
+
+    def __init__(self, values: Mapping[str, object]) -> None:
         self.values = dict(values)
 
 
-class Call(ABC):
-    """A client step to be called, its arguments, and what to do with the replies."""
+def PerClient(values: Mapping[str, T]) -> T:
+    """An argument that differs by client: `fed.mean(self.step, count=PerClient({"a": 1, "b": 2}))`.
 
-    def __init__(
-        self,
-        step: Callable[..., Any],
-        /,
-        *unnamed: Any,
-        weights: Literal["samples", "uniform"] = "samples",
-        **arguments: Any,
-    ) -> None:
+    Its type is that of the values, so it is accepted wherever the step declares one of them. Every client that is asked
+    must be among the names.
+    """
+    return cast(T, ByClient(values))
+
+
+class Call(ABC, Generic[R]):
+    """A client step to be called, its arguments, and what to do with the replies; `R` is what the server gets."""
+
+    verb: ClassVar[Verb]
+    is_added: ClassVar[bool] = True  # whether the replies are added up, and so must have one shape
+    at_server: ClassVar[bool] = False  # whether the step runs on the server's own data, and there alone
+
+    def __init__(self, step: Callable[..., object], unnamed: tuple[object, ...], arguments: dict[str, object]) -> None:
         function = getattr(step, "__func__", None)
         if function is None or not is_client_step(function):
             raise ConfigError(f"{step!r} is not a client step: mark the method with @client_step and call it by self")
+        if is_server_only(function) and not self.at_server:
+            raise ConfigError(f"{function.__name__} runs only at the server: fed.here(self.{function.__name__}, …)")
         if unnamed:
             names = ", ".join(signature(function).arguments)
             raise ConfigError(f"the arguments of {function.__name__} are given by name: {names or 'it has none'}")
-        if weights not in ("samples", "uniform"):
-            raise ConfigError(f"weights are 'samples' or 'uniform', got {weights!r}")
-        self.protocol = step.__self__  # type: ignore[attr-defined]
+        self.protocol: object = getattr(step, "__self__", None)
         self.name: str = function.__name__
         self.signature: Signature = signature(function)
-        self.weights = weights
+        self.function: Callable[..., Value] = function
         self.arguments = arguments
+        self.counts_server = False
+
+    def with_server(self) -> Self:
+        """Count the server's own data like one client more, which comes last. Returns the call."""
+        self.counts_server = True
+        return self
 
     @abstractmethod
-    def collector(self, weights: Mapping[str, float] | None) -> Collector:
+    def collector(self, weights: Mapping[str, float] | None) -> Collector[R]:
         """What takes the replies in, in the order of the clients; without weights all count the same."""
 
 
-class Collector(Protocol):
+class Collector(Protocol[R]):
     """Takes replies in as they come, and says what they come to."""
 
     def add_reply(self, client: str, value: Value) -> None: ...
 
-    def outcome(self) -> Any: ...
+    def outcome(self) -> R: ...
 
 
-class Mean(Call):
-    """The weighted average of the replies."""
+class Mean(Call[T]):
+    """The average of the replies, weighted by `client.weight` unless said otherwise: `Mean(step, w=w).uniform()`."""
 
-    def collector(self, weights: Mapping[str, float] | None) -> Collector:
-        return _MeanOf(None if self.weights == "uniform" else weights)
+    verb: ClassVar[Verb] = "mean"
+
+    def __init__(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        super().__init__(step, args, kwargs)
+        self.is_uniform = False
+
+    def uniform(self) -> Self:
+        """Count all clients the same, however much data they have. Returns the call."""
+        self.is_uniform = True
+        return self
+
+    def collector(self, weights: Mapping[str, float] | None) -> Collector[T]:
+        return _MeanOf(None if self.is_uniform else weights)
 
 
-class Sum(Call):
+class Sum(Call[T]):
     """The sum of the replies."""
 
-    def collector(self, weights: Mapping[str, float] | None) -> Collector:
+    verb: ClassVar[Verb] = "sum"
+
+    def __init__(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        super().__init__(step, args, kwargs)
+
+    def collector(self, weights: Mapping[str, float] | None) -> Collector[T]:
         return _SumOf()
 
 
-class Gather(Call):
+class Gather(Call[dict[str, T]]):
     """Each reply by itself, by client."""
 
-    def collector(self, weights: Mapping[str, float] | None) -> Collector:
+    verb: ClassVar[Verb] = "gather"
+    is_added: ClassVar[bool] = False
+
+    def __init__(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        super().__init__(step, args, kwargs)
+
+    def collector(self, weights: Mapping[str, float] | None) -> Collector[dict[str, T]]:
         return _Each()
+
+
+class Here(Call[T]):
+    """What a step says of the server's own data: `fed.here`."""
+
+    verb: ClassVar[Verb] = "gather"
+    at_server: ClassVar[bool] = True
+
+    def __init__(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        super().__init__(step, args, kwargs)
+
+    def collector(self, weights: Mapping[str, float] | None) -> Collector[T]:
+        raise AssertionError("there is one reply, and it is the server's own")
 
 
 class _MeanOf(Total):
@@ -117,11 +177,11 @@ class _Each:
         return self.replies
 
 
-def for_client(arguments: Mapping[str, Any], client: str) -> dict[str, Value]:
+def for_client(arguments: Mapping[str, object], client: str) -> dict[str, Value]:
     """The arguments one client gets."""
     given: dict[str, Value] = {}
     for name, value in arguments.items():
-        if isinstance(value, PerClient):
+        if isinstance(value, ByClient):
             if client not in value.values:
                 raise ConfigError(f"the argument {name!r} differs by client, and there is none for {client!r}")
             value = value.values[client]

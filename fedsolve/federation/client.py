@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from fedsolve.errors import DataError
 from fedsolve.federation.client_checks import check_client_name, check_weight
 from fedsolve.federation.links import UNLIMITED, Link
-from fedsolve.federation.memory import Memory
+from fedsolve.federation.memory import SESSION, Memory, SessionMemory
 from fedsolve.federation.protocol import client_step
 from fedsolve.numerics.design import Design, as_design
 from fedsolve.numerics.linalg import like, namespace, to_numpy
@@ -28,6 +28,8 @@ __all__ = ["Client", "Memory", "client_step"]
 
 T = TypeVar("T")
 
+_COLUMNS, _TRANSFORM = SESSION + "columns", SESSION + "transform"  # in the memory
+
 
 class Client:
     """One party's data. `X` is a NumPy, CSR or Array API matrix; raw columns (an object array, or NaN for what is
@@ -35,23 +37,24 @@ class Client:
 
     feature_names  the names of the columns; a data frame brings its own. Clients with the same names in another order
                    agree on one when they join a run, and predictions match data frames by them
+    y              the targets; None for unlabelled data, which only the server may have (`run(…, server=Client(…))`)
     classes        what the labels 0, 1, … stand for, such as ("no", "yes"); needed for text labels. All clients of a
                    run declare the same, also one that has no sample of some class, and the model predicts these
     """
 
     # Slots, because thousands of clients are visited in turn and each visit finds the cache cold.
     __slots__ = (
-        "X", "__weakref__", "_cache", "_checked", "_columns", "_design", "_generator", "_ordered", "_transform",
-        "classes", "counts", "feature_names", "fingerprints", "is_numpy", "key", "link", "memory", "moment",
-        "n_samples", "name", "numbering", "offset", "protocols", "raw", "room", "sample_weight", "vectors", "weight",
-        "xp", "y",
+        "X", "__weakref__", "_cache", "_checked", "_columns", "_design", "_generator", "_held", "_ordered", "_rows",
+        "_transform", "classes", "counts", "feature_names", "fingerprints", "is_numpy", "key", "link", "memory",
+        "moment", "n_samples", "name", "numbering", "offset", "protocols", "raw", "room", "sample_weight", "vectors",
+        "weight", "xp", "y",
     )  # fmt: skip
 
     def __init__(
         self,
         name: str,
         X: Array,
-        y: Array,
+        y: Array | None,
         sample_weight: Array | None = None,
         *,
         offset: Array | None = None,
@@ -64,19 +67,21 @@ class Client:
         X, self.feature_names = named_matrix(X, feature_names, whose)  # a data frame brings its names
         # What a loaded text target was numbered by: compared with that of the others, and no more.
         self.numbering: Classes | None = y.classes if isinstance(y, Labels) else None
-        y, self.classes = _labels(whose, y, classes)
+        y, self.classes = (None, _declared(whose, classes)) if y is None else _labels(whose, y, classes)
         sample_weight, offset = (_from_series(each) for each in (sample_weight, offset))
         self.X, self.raw = _checked_inputs(name, X)
-        self.y = _checked_targets(name, y, self.X)
-        self.sample_weight = _checked_weights(name, sample_weight, self.y)
-        self.offset = _checked_offset(name, offset, self.y)
+        self.y: Array = None if y is None else _checked_targets(name, y, self.X)
+        # An array of this client's kind, with a row for each sample.
+        self._rows = _checked_targets(name, np.zeros(self.X.shape[0]), self.X) if y is None else self.y
+        self.sample_weight = _checked_weights(name, sample_weight, self._rows)
+        self.offset = _checked_offset(name, offset, self._rows)
         if self.feature_names is not None and len(self.feature_names) != self.X.shape[1]:
             raise DataError(f"client {name!r}: {len(self.feature_names)} feature names for {self.X.shape[1]} columns")
         if link is not None and not isinstance(link, Link):
             raise DataError(f"client {name!r}: link is a Link, such as Link(bytes_per_round=2000), got {link!r}")
         self.link = link or UNLIMITED
-        self.is_numpy = isinstance(self.y, np.ndarray)
-        self.xp: Any = namespace(self.y)
+        self.is_numpy = isinstance(self._rows, np.ndarray)
+        self.xp: Any = namespace(self._rows)
         self.n_samples: int = self.X.shape[0]
         self.weight: float = (
             float(self.n_samples) if self.sample_weight is None else float(to_numpy(self.sample_weight).sum())
@@ -99,11 +104,12 @@ class Client:
         self._design: Design | None = None if self.raw else as_design(self.X)
         self._checked: Memory | None = None  # the memory that the design was last seen to follow
         self._generator: np.random.Generator | None = None
+        self._held: Client | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # For worker processes that are spawned: the data goes along, what can be computed again does not.
         kept = (self.name, self.X, self.y, self.sample_weight, self.offset, self.feature_names, self.link)
-        return _rebuild, (*kept, self.classes, self.numbering)
+        return _rebuild, (*kept, self.classes, self.numbering, self._held)
 
     def __repr__(self) -> str:
         return f"Client({self.name!r}, {self.n_samples} × {self.X.shape[1]})"
@@ -123,14 +129,14 @@ class Client:
         known = self.memory.data
         if (
             self._design is None
-            or known.get("transform") is not self._transform
-            or known.get("columns") is not self._columns
+            or known.get(_TRANSFORM) is not self._transform
+            or known.get(_COLUMNS) is not self._columns
         ):
             self._renew_design()
         self._checked = self.memory
 
     def _renew_design(self) -> None:
-        self._transform, self._columns = self.memory.data.get("transform"), self.memory.data.get("columns")
+        self._transform, self._columns = self.memory.data.get(_TRANSFORM), self.memory.data.get(_COLUMNS)
         transform = self._transform
         self._cache.clear()  # what was computed from other inputs is void
         if transform is not None:
@@ -149,12 +155,12 @@ class Client:
     @property
     def column_names(self) -> tuple[str, ...] | None:
         """The names of the columns, in the order the federation has agreed on; None: they have none."""
-        return self.memory.data.get("columns") or self.feature_names
+        return self.memory.data.get(_COLUMNS) or self.feature_names
 
     @property
     def inputs(self) -> Array:
         """X with its columns in the order the federation has agreed on."""
-        agreed = self.memory.data.get("columns")
+        agreed = self.memory.data.get(_COLUMNS)
         return self.X if agreed is None else self.ordered(agreed)
 
     def ordered(self, names: Sequence[str]) -> Array:
@@ -170,7 +176,7 @@ class Client:
 
     def localise(self, value: Value) -> Value:
         """An argument from the wire as this client's own kind of array."""
-        return value if self.is_numpy else _map_arrays(value, lambda array: like(array, self.y))
+        return value if self.is_numpy else _map_arrays(value, lambda array: like(array, self._rows))
 
     def globalise(self, value: Value) -> Value:
         """A reply as NumPy."""
@@ -182,7 +188,7 @@ class Client:
         for slot in Client.__slots__:
             if slot != "__weakref__":
                 setattr(part, slot, getattr(self, slot))
-        where = index if self.is_numpy else self.xp.asarray(index, device=api.device(self.y))
+        where = index if self.is_numpy else self.xp.asarray(index, device=api.device(self._rows))
 
         def take(array: Array | None) -> Array | None:
             return None if array is None else self.xp.take(array, where, axis=0)
@@ -213,6 +219,37 @@ class Client:
             key: kept for key, kept in self._cache.items() if isinstance(key, tuple) and isinstance(key[0], str)
         }
         return twin
+
+    # ── held-out rows ──
+
+    @property
+    def held(self) -> Client | None:
+        """Rows that are set aside to judge a model by, and never learned from (see `data.hold_out`); preprocessed as
+        this client's own rows are. None: there are none."""
+        if self._held is not None:
+            _ = self.design  # follows the memory
+            known = {"transform": self._transform, "columns": self._columns}
+            if any(self._held.memory.get(name) is not value for name, value in known.items()):
+                self._held.memory = Memory({name: value for name, value in known.items() if value is not None})
+        return self._held
+
+    def holding_out(self, index: Array) -> Client:
+        """A client with the same name and data that learns from all rows but these, which it has in `held`."""
+        chosen = np.zeros(self.n_samples, dtype=bool)
+        chosen[index] = True
+
+        def part(mask: Array, held: Client | None) -> Client:
+            rows = np.flatnonzero(mask)
+
+            def take(array: Array | None) -> Array | None:
+                if array is None or isinstance(array, np.ndarray) or sp.issparse(array):
+                    return None if array is None else array[rows]
+                return self.xp.take(array, self.xp.asarray(rows, device=api.device(array)), axis=0)
+
+            kept = (take(self.X), take(self.y), take(self.sample_weight), take(self.offset))
+            return _rebuild(self.name, *kept, self.feature_names, self.link, self.classes, self.numbering, held)
+
+        return part(~chosen, part(chosen, None))
 
     # ── what can be computed again ──
 
@@ -255,6 +292,8 @@ class Client:
             if part is not None:
                 array = to_numpy(part)
                 mark.update(repr(array.tolist()).encode() if array.dtype == object else array.tobytes())
+        if self._held is not None:
+            mark.update(self._held.data_mark().encode())
         return mark.hexdigest()
 
     def forget(self) -> None:
@@ -264,13 +303,20 @@ class Client:
 
     # ── chance and accounting ──
 
-    def enter(self, memory: Memory, moment: tuple[int, int, int, int]) -> None:
-        """Begin a call: nothing of an earlier one, or of an earlier try at this one, is left."""
+    @property
+    def session(self) -> SessionMemory:
+        """What the library itself remembers here, apart from what protocols remember: columns, transform, units."""
+        return SessionMemory(self.memory)
+
+    def enter(self, memory: Memory, moment: tuple[int, int, int, int], scope: str = "") -> None:
+        """Begin a call: nothing of an earlier one, or of an earlier try at this one, is left. `scope` is that of the
+        protocol whose step is called (`memory.scope_of`)."""
+        memory.scope = scope
         self.memory, self.moment = memory, moment
         self.counts, self._generator = {}, None
         known = memory.data
         self._checked = memory
-        if known.get("transform") is not self._transform or known.get("columns") is not self._columns:
+        if known.get(_TRANSFORM) is not self._transform or known.get(_COLUMNS) is not self._columns:
             self._design = None  # found anew when it is asked for
             self._cache.clear()
 
@@ -281,6 +327,16 @@ class Client:
             seed, *rest = self.moment
             self._generator = np.random.default_rng([seed, self.key, *rest])
         return self._generator
+
+    def draw(self, function: Callable[[np.random.Generator, int], Array]) -> Array:
+        """`function(client.rng, client.n_samples)`: how a step that may run together for many clients draws by chance.
+
+        The array's shape must not depend on what is drawn."""
+        return function(self.rng, self.n_samples)
+
+    def number(self, value: Array) -> float:
+        """An array of one entry as a number. `float(value)`, but steps that may run together can use it."""
+        return float(value)
 
     def count(self, what: str, amount: int) -> None:
         """Note a computation: sample gradients, Hessians, loss evaluations, factorisations, rows of features."""
@@ -297,10 +353,12 @@ def _rebuild(
     link: Link,
     classes: Classes | None,
     numbering: Classes | None,
+    held: Client | None = None,
 ) -> Client:
     link = UNLIMITED if link == UNLIMITED else link
     client = Client(name, X, y, weights, offset=offset, feature_names=feature_names, link=link)
     client.classes, client.numbering = classes, numbering  # the labels are encoded already
+    client._held = held
     return client
 
 
@@ -356,6 +414,10 @@ def _labels(whose: str, y: Any, classes: Sequence[Any] | None) -> tuple[Any, Cla
             values = take_columns(values, order)
         return values, declared
     raise DataError(f"{whose}: y has shape {tuple(values.shape)} for {len(declared)} declared classes")
+
+
+def _declared(whose: str, classes: Sequence[Any] | None) -> Classes | None:
+    return None if classes is None else checked_classes(classes, whose)
 
 
 def _checked_inputs(name: str, X: Array) -> tuple[Array, bool]:

@@ -8,11 +8,13 @@ from typing import ClassVar
 from fedsolve.errors import DataError, ProtocolMismatch
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.client_checks import ClientInfo, LabelledInfo
+from fedsolve.federation.memory import SESSION
 from fedsolve.tables.labels import check_classes
 from fedsolve.version import __version__
 from fedsolve.wire.messages import Purpose
 
-JOINED = "joined with"  # in the memory: protocols and fingerprints that were agreed
+_JOINED = "joined with"
+JOINED = SESSION + _JOINED  # in the memory: protocols and fingerprints that were agreed
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,11 @@ class Joining:
     ) -> ClientInfo | LabelledInfo:
         if version != __version__:
             raise ProtocolMismatch(f"the server runs fedsolve {version}, this client {__version__}: install the same")
+        if client.y is None:
+            raise DataError(
+                f"client {client.name!r} has no targets: give it y, or, if it is unlabelled data of the server's own, "
+                "hand it to the run as server="
+            )
         here = client.protocols
         for name, print_ in protocols.items():
             if name not in here:
@@ -44,8 +51,8 @@ class Joining:
                     )
         if checkpointed:
             self._check_same_data(client)
-        client.memory[JOINED] = tuple(sorted(protocols.items()))
-        transform = client.memory.get("transform")
+        client.session[_JOINED] = tuple(sorted(protocols.items()))
+        transform = client.session.get("transform")
         known = not client.raw or transform is not None
         found = ClientInfo(
             client.weight,
@@ -66,13 +73,16 @@ class Joining:
         if client.feature_names is None:
             raise DataError("the columns of this client have no names, so they cannot be put in another order")
         client.ordered(columns)
-        client.memory["columns"] = columns
+        client.session["columns"] = columns
         return True
 
     def _check_same_data(self, client: Client) -> None:
         """A run that is resumed goes on with the data it began with. The mark stays in the client's own memory."""
         mark = client.data_mark()
-        if client.memory.setdefault("data mark", mark) != mark:
+        before = client.session.get("data mark")
+        if before is None:
+            client.session["data mark"] = mark
+        elif before != mark:
             raise DataError(
                 "this client's data is not what the run began with, so it cannot be resumed; "
                 "give it its data back, or begin a new run"

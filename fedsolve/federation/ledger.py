@@ -91,6 +91,18 @@ class Total:
         )
 
 
+class Cohorts(dict[tuple[int, int], tuple[str, ...]]):
+    """Who answered which exchange, by (round, exchange); `invited` has who was asked first in each round."""
+
+    def __init__(self, records: Iterable[ExchangeRecord] = ()) -> None:
+        super().__init__()
+        self.invited: dict[int, tuple[str, ...]] = {}
+        for record in records:
+            self[record.round, record.exchange] = record.answered
+            if record.exchange == 0:
+                self.invited[record.round] = record.asked
+
+
 @dataclass(eq=True)
 class Ledger:
     """The accounts of a run. Only the federation writes here; algorithms never count."""
@@ -160,9 +172,9 @@ class Ledger:
             sums[key] = _with(sums.get(key, (0, 0, 0, 0)), entry)
         return {key: Total(*row) for key, row in sums.items()}
 
-    def cohorts(self) -> dict[tuple[int, int], tuple[str, ...]]:
-        """Who answered which exchange."""
-        return {(record.round, record.exchange): record.answered for record in self.records}
+    def cohorts(self) -> Cohorts:
+        """Who answered which exchange, by (round, exchange), and who was invited to which round: for `Replay`."""
+        return Cohorts(self.records)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Plain rows, for files."""
@@ -189,10 +201,9 @@ def add_counts(into: dict[str, int], counts: Counts) -> None:
 class Receipts:
     """What the ledger needs to know of replies that may be gone already."""
 
-    __slots__ = ("counts", "names", "seconds", "sizes", "tries")
+    __slots__ = ("counts", "names", "seconds", "sizes")
 
     def __init__(self, calls: int) -> None:
-        self.tries: dict[str, int] = {}  # of those who were asked more than once
         self.names: list[str] = []
         self.sizes: list[int] = []  # of each reply: overhead, sizes of the results, 0, their scalars
         self.seconds: list[float] = []
@@ -242,6 +253,37 @@ class Tables:
             table.setflags(write=False)
             last = self._last[key] = (sizes, table[:rows], table[rows:])
         return last[1], last[2]
+
+
+def record_of(
+    tables: Tables,
+    when: tuple[int, int],
+    purposes: Sequence[Purpose],
+    asked: tuple[str, ...],
+    names: tuple[str, ...],
+    requests: Mapping[str, Request],
+    receipts: Receipts,
+    answered: tuple[str, ...],
+    tries: Mapping[str, int],
+) -> ExchangeRecord:
+    """What the ledger keeps of an exchange in a round (`when`); `names` are those of the calls."""
+    rows = 1 + len(names)
+    bytes_down, scalars_down = tables.table(("down", *names), sizes_down(requests), rows)
+    bytes_up, scalars_up = tables.table(("up", *names), receipts.sizes, rows)
+    return ExchangeRecord(
+        *when,
+        names,
+        tuple(purposes),
+        asked,
+        answered,
+        bytes_down,
+        bytes_up,
+        scalars_down,
+        scalars_up,
+        receipts.counts,
+        tries_of(asked, tries),
+        np.array(receipts.seconds),
+    )
 
 
 def sizes_down(requests: Mapping[str, Request]) -> list[int]:

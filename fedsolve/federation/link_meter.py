@@ -7,10 +7,10 @@ bytes that left count, also where the server did not use the reply. A new attemp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
+from fedsolve.federation.memory import SESSION, Memory, SessionMemory
 from fedsolve.typing import Value
 from fedsolve.wire.messages import Purpose, Route
 
@@ -21,10 +21,11 @@ FREE_MEASUREMENTS = 4
 # joining and preprocessing take six, the last question up to a hundred, a diagnosis some two hundred.
 FREE_SETUPS = 1000
 
-_KEY = "sent over the link"
+_SENT = "sent over the link"
+_KEY = SESSION + _SENT  # in a version of the memory
 
 
-def purpose_of(protocol: Any) -> Purpose:
+def purpose_of(protocol: object) -> Purpose:
     """What the calls of a protocol are for: its class says so in `purpose`; the algorithm, where it does not."""
     said = getattr(type(protocol), "purpose", None)
     return said if said in ("measure", "setup") else "algorithm"
@@ -102,9 +103,9 @@ def used_before(version: Mapping[str, Value]) -> Usage:
     return Usage(*version[_KEY][1]) if _KEY in version else Usage()
 
 
-def write_down(memory: MutableMapping[str, Value], attempt: int, round: int, meter: Meter) -> None:
+def write_down(memory: Memory, attempt: int, round: int, meter: Meter) -> None:
     """Keep what a reply was charged, with the memory that goes with it."""
-    memory[_KEY] = ((attempt, round), _plain(meter.before), _plain(meter.after))
+    SessionMemory(memory)[_SENT] = ((attempt, round), _plain(meter.before), _plain(meter.after))
 
 
 def _plain(usage: Usage) -> tuple[int, int, int, int]:

@@ -18,7 +18,7 @@ class Link:
     """A link with a limit on what goes up in a round; None for no limit.
 
     bytes_per_round    of all that the algorithm sends, headers included; the runtime holds it on encoded sizes
-    vectors_per_round  of the vectors beside the gradient (SHED's eigenvectors); 0 leaves the gradient alone
+    vectors_per_round  of the vectors beside the gradient (eigenvectors of Hessians); 0 leaves the gradient alone
 
     What is the algorithm's is decided by the client, from its own protocols, whatever the request says. Four calls of
     `Measure` in a round and a thousand calls of protocols that set up a run (joining, preprocessing, diagnosing) are
@@ -26,9 +26,9 @@ class Link:
     used is. A round is what the server numbers as one: a link describes a channel, and does not protect from a server
     that invents rounds.
 
-    A reply that does not fit ends the run with `LinkExceeded`; for clients that are unreachable at times there is
-    `Participation`. A link whose capacity changes overrides `allowance` or `vectors`; what it leaves to chance it draws
-    from `client.rng`, once a round.
+    A reply that does not fit ends the run with `LinkExceeded`; with a quorum between 0 and 1 its client is missing from
+    the exchange. For clients that are unreachable at times there is `Participation`. A link whose capacity changes
+    overrides `allowance` or `vectors`; what it leaves to chance it draws from `client.rng`, once a round.
     """
 
     bytes_per_round: int | None = None
@@ -55,7 +55,9 @@ class Link:
 
 @dataclass(frozen=True)
 class Rayleigh(Link):
-    """A fading wireless channel (SHED, section 6.3): d_γ = ⌊d₀ log₂(1 + γΓ)⌋ vectors, γ ~ Exp(ν) anew in each round.
+    """A fading wireless channel (Dal Fabbro et al. 2022, section 6.3).
+
+    It carries d_γ = ⌊d₀ log₂(1 + γΓ)⌋ vectors, with γ ~ Exp(ν) drawn anew in each round.
 
     d0     bandwidth, in vectors per channel use        gain  Γ, of power and attenuation        nu  ν, of the fading
     """

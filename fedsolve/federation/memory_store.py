@@ -55,6 +55,8 @@ class MemoryStore:
             if version != library.__version__:
                 raise WrongVersion(f"fedsolve {version} wrote it, and this is fedsolve {library.__version__}")
             attempt, versions = decode_values(payload, types)
+            if any(":" not in key for memory in versions.values() for key in memory):
+                raise WrongVersion("an earlier fedsolve wrote it, which did not keep memory by protocol")
         except (WireError, ValueError, OSError) as error:
             said = (isinstance(error, OSError) and error.strerror) or str(error)
             raise StorageError(

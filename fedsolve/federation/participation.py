@@ -20,8 +20,11 @@ class Participation:
     fraction   of the clients asked in a round, drawn anew each round (at least one)
     dropout    probability that a reply is lost on its way, in simulation; the client has computed it all the same
     latency    seconds a reply takes in simulation: exponential with this mean (or a mean per client)
-    deadline   seconds to wait for the replies of an exchange; later ones are discarded
-    quorum     share of the total weight that must answer
+    deadline   seconds to wait for the replies of an exchange; later ones are discarded. A client that lets two of them
+               pass is lost: it is not waited for, and invited again when it is back
+    quorum     share of the total weight that must answer. Between 0 and 1, a client that fails, or whose reply cannot
+               be used, is missing from the exchange, with the reason in the history; and the objective of the others
+               is minimised where clients are lost. With 0 (no quorum) or 1 (everyone) a client's error ends the run
     retries    how often those who did not answer are asked again before the exchange goes on without them
     """
 
@@ -75,6 +78,12 @@ class Participation:
         return clients
 
     @property
+    def is_tolerant(self) -> bool:
+        """Whether a client that fails is missing from the exchange, and the quorum decides. Where everyone is required,
+        or no quorum is set, its error ends the run."""
+        return 0 < self.quorum < 1
+
+    @property
     def simulates_losses(self) -> bool:
         return self.dropout > 0 or self.latency is not None
 
@@ -96,6 +105,13 @@ class Replay(Participation):
     """Exactly those who answered in another run (its `ledger.cohorts()`), exchange by exchange."""
 
     cohorts: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
+
+    def invite(self, seed: int, round: int, clients: tuple[str, ...]) -> tuple[str, ...]:
+        invited: Mapping[int, tuple[str, ...]] = getattr(self.cohorts, "invited", {})
+        found = invited.get(round)
+        if found is None:
+            return super().invite(seed, round, clients)
+        return tuple(name for name in clients if name in set(found))
 
     def asked(self, round: int, exchange: int, clients: tuple[str, ...]) -> tuple[str, ...]:
         found = self.cohorts.get((round, exchange))

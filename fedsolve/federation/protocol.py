@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints, overload
 
 from fedsolve.errors import ConfigError
 from fedsolve.plain import describe as describe
@@ -19,16 +19,50 @@ from fedsolve.wire.contracts import Check, by_name, checker, dataclasses_in
 Step = TypeVar("Step", bound=Callable[..., Any])
 
 _MARK = "__client_step__"
+_TOGETHER = "__together__"
+_SERVER_ONLY = "__server_only__"
 
 
-def client_step(function: Step) -> Step:
-    """Mark a method as one that runs where the data is. Its annotations are its contract on the wire."""
-    setattr(function, _MARK, True)
-    return function
+@overload
+def client_step(function: Step, /) -> Step: ...
+
+
+@overload
+def client_step(*, together: bool = False, server_only: bool = False) -> Callable[[Step], Step]: ...
+
+
+def client_step(
+    function: Step | None = None, /, *, together: bool = False, server_only: bool = False
+) -> Step | Callable[[Step], Step]:
+    """Mark a method as one that runs where the data is. Its annotations are its contract on the wire.
+
+    together  whether the step is array code throughout, so that one call may serve many clients (`stacked.py` says
+              what such a step may use): `@client_step(together=True)`. It still runs for one client at a time wherever
+              a transport does not run clients together
+    server_only  whether the step may run only on data of the server's own (`fed.here`); clients do not answer it
+    """
+
+    def mark(step: Step) -> Step:
+        setattr(step, _MARK, True)
+        setattr(step, _TOGETHER, together)
+        setattr(step, _SERVER_ONLY, server_only)
+        return step
+
+    return mark if function is None else mark(function)
 
 
 def is_client_step(function: Any) -> bool:
     return getattr(function, _MARK, False) is True
+
+
+def is_server_only(function: Callable[..., object]) -> bool:
+    """Whether a step was marked with `server_only=True`."""
+    return getattr(function, _SERVER_ONLY, False) is True
+
+
+def runs_together(function: Callable[..., object]) -> bool:
+    """Whether a client step was marked with `together=True`."""
+    return getattr(function, _TOGETHER, False) is True
 
 
 @dataclass(frozen=True)

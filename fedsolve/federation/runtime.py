@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedsolve.errors import (
     FedsolveError,
@@ -30,9 +30,9 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.joining import JOINED, Joining
 from fedsolve.federation.link_meter import Meter, purpose_of, used_before, used_so_far, write_down
 from fedsolve.federation.links import UNLIMITED
-from fedsolve.federation.memory import Memory
+from fedsolve.federation.memory import Memory, scope_of
 from fedsolve.federation.memory_store import MemoryStore
-from fedsolve.federation.protocol import fingerprint, signature, steps, types_of
+from fedsolve.federation.protocol import Signature, fingerprint, is_server_only, signature, steps, types_of
 from fedsolve.text import shortened
 from fedsolve.typing import Value
 from fedsolve.wire import encoding as wire
@@ -52,6 +52,14 @@ MOST_VERSIONS = 8
 _SESSION: Route = ["session"]
 
 
+class Ahead(NamedTuple):
+    """What the first calls of a request came to, where they were run for many clients at once."""
+
+    results: list[Part]
+    counts: list[Counts]
+    seconds: float
+
+
 class Served:
     """The steps that clients started with some protocols answer: one table for all clients of a process."""
 
@@ -65,6 +73,7 @@ class Served:
             (name, step): (protocol, function, signature(function))
             for name, protocol in everything.items()
             for step, function in steps(protocol).items()
+            if not is_server_only(function)
         }
         self.types = types_of(everything)
         # A protocol that is a field of another serves that one's purpose.
@@ -131,8 +140,8 @@ class Runtime:
         except Exception as error:  # reported, not hidden: the server raises it with the client's name
             return _failure(request.preamble, "session", error)
 
-    def run(self, request: Request, memory: Memory) -> Reply | Failure:
-        """The calls, one after the other."""
+    def run(self, request: Request, memory: Memory, ahead: Ahead | None = None) -> Reply | Failure:
+        """The calls, one after the other; those whose results came ahead are not run again."""
         head, route = request.preamble, _SESSION
         try:
             client = self.client
@@ -141,10 +150,13 @@ class Runtime:
             meter = client.vectors = client.room = None
             if client.link is not UNLIMITED:
                 meter = self._meter(memory, head)
-            started = perf_counter()
-            for route in request.routes.value:
+            started, routes = perf_counter(), request.routes.value
+            if ahead is not None:
+                results, counts, spent = [*ahead.results], [*ahead.counts], ahead.seconds
+                started, routes = started - spent, routes[len(results) :]
+            for route in routes:
                 index = len(results)
-                client.enter(memory, (head.seed, head.round, head.exchange, index))
+                client.enter(memory, (head.seed, head.round, head.exchange, index), scope_of(route[0]))
                 if meter is not None:
                     client.room = meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
                 part = self._call(route, request.arguments[index])
@@ -194,6 +206,10 @@ class Runtime:
             return Part(function(protocol, client, **arguments.value))
         own = {name: client.localise(value) for name, value in arguments.value.items()}
         return Part(client.globalise(function(protocol, client, **own)))
+
+    def agreed_step(self, route: Route) -> tuple[Any, Callable[..., Any], Signature] | None:
+        """Protocol, function and contract of a step that the server may call; None: it may not."""
+        return self._open.get((route[0], route[1]))
 
     def _no_step(self, route: tuple[str, str]) -> ProtocolMismatch:
         if route in self.steps:
@@ -326,9 +342,9 @@ class Runtime:
     def _sending_less(self) -> str:
         if "folds" in self.serves.protocols:  # a cross-validation
             return ", or set a smaller reply_bytes, so that less is asked for at a time"
-        if type(self.serves.protocols.get("algorithm")).__name__.startswith("SHED"):
+        if getattr(self.serves.protocols.get("algorithm"), "fits_link", False):
             return ""
-        return ", or use an algorithm that sends less (SHED fits what it sends to the link)"
+        return ", or use an algorithm that sends less or fits what it sends to the link"
 
 
 def _failure(head: Preamble, where: str, error: Exception) -> Failure:

@@ -1,14 +1,12 @@
-"""What an algorithm needs beyond its arithmetic: memory and room on the clients' links, estimated from sizes alone."""
+"""The memory and bandwidth that an algorithm needs, estimated from the sizes of a problem."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 from fedsolve.losses import LinearLoss
-
-MATRIX_FREE = 'FedNewtonCG(loss, preconditioner="diagonal")'
 
 
 @dataclass(frozen=True)
@@ -44,33 +42,39 @@ class Sizes:
 class Footprint:
     """An estimate, in numbers of 8 bytes, of what an algorithm needs beside the data and a few models.
 
-    held     that a client keeps from one exchange to the next
-    working  that a client needs while it computes
-    server   that the server needs
-    sent     that a client sends in a round, at least
-    instead  what to use where memory does not suffice
+    held     what a client keeps from one exchange to the next
+    working  what a client needs while it computes
+    server   what the server needs
+    sent     what a client sends in a round, at least
+    instead  what to use where memory does not suffice; empty for an algorithm that forms no Hessian
     """
 
     held: int = 0
     working: int = 0
     server: int = 0
     sent: int = 0
-    instead: str = MATRIX_FREE
+    instead: str = ""
 
 
-def footprint(protocol: Any, sizes: Sizes) -> Footprint:
-    """What a protocol says of itself: an optional method `footprint(sizes)`. Without, nothing but models."""
-    said = getattr(protocol, "footprint", None)
-    return Footprint(sent=0) if said is None else said(sizes)
+@runtime_checkable
+class HasFootprint(Protocol):
+    """A protocol that can say what it needs."""
+
+    def footprint(self, sizes: Sizes) -> Footprint: ...
+
+
+def footprint(protocol: object, sizes: Sizes) -> Footprint:
+    """What a protocol says of itself by an optional method `footprint(sizes)`; without one, nothing but models."""
+    return protocol.footprint(sizes) if isinstance(protocol, HasFootprint) else Footprint()
 
 
 def local_solves(sizes: Sizes, models: int) -> Footprint:
-    """Of a method whose clients keep their Hessian and its factor, and send so many models in a round."""
+    """For methods whose clients keep their Hessian and its factor, and send so many models in a round."""
     return Footprint(held=2 * sizes.matrix, sent=models * sizes.weights)
 
 
 def local_fit(loss: LinearLoss, sizes: Sizes) -> Footprint:
-    """Of a method whose clients fit models of their own: a quadratic's Hessian and factor are kept, others not."""
+    """For methods whose clients fit models of their own. The Hessian and factor of a quadratic are kept, others not."""
     matrices = 2 * sizes.matrix
     return Footprint(
         held=matrices if loss.quadratic else 0, working=0 if loss.quadratic else matrices, sent=sizes.weights
@@ -78,10 +82,10 @@ def local_fit(loss: LinearLoss, sizes: Sizes) -> Footprint:
 
 
 def shared_spectrum(sizes: Sizes) -> Footprint:
-    """Of a method whose clients decompose their Hessians, and whose server solves with what it knows of them.
+    """For methods whose clients decompose their Hessians, and whose server solves with the eigenpairs it received.
 
-    A client makes its rows dense, or forms its Hessian if there are many; the server has its approximation, a copy of
-    that on the way to its factor, the factor, and one of an earlier round. Eigenpairs are fitted to the link.
+    A client makes its rows dense, or forms its Hessian if there are many; the server has its estimate, a copy of it to
+    factorise, the factor, and one of an earlier round. Eigenpairs are fitted to the link.
     """
     rows = min(sizes.samples, sizes.order) * sizes.order
     return Footprint(working=2 * rows, server=4 * sizes.matrix, sent=sizes.weights)

@@ -118,6 +118,12 @@ def forcing(first: float, before: float) -> float:
     return max(TIGHTEST, min(LOOSEST, first / before))
 
 
+def by_diagonal(r: Array, diagonal: Array) -> Array:
+    """D⁻¹r, and 0 where D is 0: there, a column of zeros without penalty, is nothing to find."""
+    D = diagonal if diagonal.ndim == r.ndim else diagonal[:, None]
+    return np.divide(r, D, out=np.zeros(r.shape), where=D > 0)
+
+
 def _ratio(a: Array, b: Array) -> Array:
     """a / b, and 0 where b is 0: a column that is solved stays."""
     return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)

@@ -11,6 +11,11 @@ from fedsolve.numerics.linalg import factor
 from fedsolve.typing import Array
 
 
+def penalty(w: Array, c: Array) -> float:
+    """Σ c_i |w_i|."""
+    return float((c * np.abs(w)).sum())
+
+
 def subgradient(g: Array, w: Array, c: Array) -> Array:
     """The subgradient of F at w of least norm: zero exactly at a minimum."""
     at_zero = np.sign(g) * np.maximum(np.abs(g) - c, 0.0)

@@ -1,6 +1,7 @@
 """Every figure and table of the papers as a named experiment: `fedsolve reproduce --list`.
 
-An experiment is a function of the seeds, in a module per paper; `@experiment` gives it a name. See docs/reproduce.md.
+Each paper has a package: `fednewton` and `shed`. An experiment is a function of the seeds that returns a `Result`, and
+`@experiment` registers it under a name. docs/reproduce/ has the results and explains how to write an experiment.
 """
 
 from fedsolve.reproduce import fednewton, shed  # each module registers its experiments

@@ -1,4 +1,4 @@
-"""Verdicts on claims about numbers, by rules that are fixed before anything is measured."""
+"""Rules that decide whether a claim holds. They were fixed before the experiments were run."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from collections.abc import Mapping
 from fedsolve.report.tables import number
 from fedsolve.reproduce.result import Measured, Verdict
 
+REFERENCE = "Reference values come from an independent NumPy implementation."
 RULE = (
-    "A value that the notes give with ≈ holds if it lies between the smallest and the largest of our seeds, to half a "
-    "unit of its last digit. Fewer than five seeds cannot say."
+    "A reference value marked ≈ is confirmed if it lies between the smallest and the largest value of our seeds, give "
+    "or take half a unit of its last digit. With fewer than five seeds there is no verdict."
 )
-ENOUGH = 5  # seeds, for their median and range to say something
+ENOUGH = 5  # seeds for a verdict on medians or ranges
 
 
 def judged(holds: bool, said: str, seeds: int) -> Verdict:
-    """A verdict on medians or ranges, where there are seeds enough for one."""
+    """A verdict on medians or ranges; open if there are fewer than five seeds."""
     return Verdict(holds if seeds >= ENOUGH else None, said)
 
 
-def among_seeds(ours: Measured, noted: float, digit: float) -> Verdict:
-    """Whether a noted value is one that our seeds could have given, by `RULE`; `digit` is a unit of its last digit."""
+def among_seeds(ours: Measured, reference: float, digit: float) -> Verdict:
+    """Whether a reference value lies within the range of our seeds (`RULE`); `digit` is a unit of its last digit."""
     low, high = min(ours.values), max(ours.values)
     said = f"{number(ours.median, 3)} ({number(low, 3)} to {number(high, 3)})"
-    return judged(low - digit / 2 <= noted <= high + digit / 2, said, len(ours.values))
+    return judged(low - digit / 2 <= reference <= high + digit / 2, said, len(ours.values))
 
 
 def all_smaller(pairs: Mapping[str, tuple[Measured, Measured]]) -> Verdict:
-    """Whether the first of every pair has the smaller median; in how many seeds it is smaller is said beside it."""
+    """Whether the first of every pair has the smaller median. The text says in how many seeds it is smaller."""
     holds = all(one.median < two.median for one, two in pairs.values())
     said = [
         f"{name}: {number(one.median, 5)} against {number(two.median, 5)} "
@@ -39,42 +40,47 @@ def all_smaller(pairs: Mapping[str, tuple[Measured, Measured]]) -> Verdict:
 
 
 def stated(holds: bool, said: str, quick: bool) -> Verdict:
-    """A verdict that the quick form of an experiment cannot give."""
+    """A verdict; open in the quick form of an experiment."""
     return Verdict(None if quick else holds, said)
 
 
 def spread(ours: Measured, digits: int = 4) -> str:
-    """The median, and the smallest and largest where they differ."""
+    """The median, with the smallest and largest value where they differ."""
     low, high = min(ours.values), max(ours.values)
     text = number(ours.median, digits)
     return text if low == high else f"{text} ({number(low, digits)} to {number(high, digits)})"
 
 
-NOTHING_TO_COMPARE = Verdict(None, "what it is compared with was not there either")
+NOTHING_TO_COMPARE = Verdict(None, "the method it is compared with did not get there either")
 
 
 def at_least(ratio: Measured, bound: float, quick: bool) -> Verdict:
-    """Whether the median of a ratio of two counts is so large: infinite where only the first was not reached, NaN where
-    the second was not, and then nothing can be said."""
+    """Whether the median of a ratio of two counts is at least `bound`.
+
+    The ratio is infinite where only the first count was not reached, and NaN where the second was not; a NaN leaves the
+    verdict open.
+    """
     if any(map(math.isnan, ratio.values)):
         return NOTHING_TO_COMPARE
     return stated(ratio.median >= bound, _times(ratio), quick)
 
 
 def at_most(ratio: Measured, bound: float, quick: bool) -> Verdict:
-    """The same of a ratio that must be small."""
+    """Whether the median of a ratio is at most `bound`; see `at_least`."""
     if any(map(math.isnan, ratio.values)):
         return NOTHING_TO_COMPARE
     return stated(ratio.median <= bound, _times(ratio), quick)
 
 
 def _times(ratio: Measured) -> str:
-    return f"{spread(ratio, 3)} times" if math.isfinite(ratio.median) else "not there in the rounds it was given"
+    return (
+        f"{spread(ratio, 3)} times" if math.isfinite(ratio.median) else "did not get there within its limit of rounds"
+    )
 
 
-def within(ours: Measured, noted: float, share: float, quick: bool = False) -> Verdict:
-    """Whether our median is the noted value but for a share of it."""
+def within(ours: Measured, reference: float, share: float, quick: bool = False) -> Verdict:
+    """Whether our median differs from the reference value by at most `share` of it."""
     if any(map(math.isnan, ours.values)):
         return NOTHING_TO_COMPARE
-    holds = abs(ours.median - noted) <= share * noted
-    return stated(holds, f"{spread(ours)} against {number(noted, 4)}", quick)
+    holds = abs(ours.median - reference) <= share * reference
+    return stated(holds, f"{spread(ours)} against {number(reference, 4)}", quick)

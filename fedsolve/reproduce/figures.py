@@ -1,4 +1,4 @@
-"""Curves over rounds, bytes or else, one per method: medians over the seeds, with a band between quartiles."""
+"""Draws convergence curves: the median over the seeds, with a band between the quartiles."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ LABELS = {"rounds": "communication rounds", "bytes": "sent, both ways, all clien
 
 @dataclass(frozen=True)
 class Curve:
-    """One sequence of points per seed. They need not be of one length: the curve goes as far as half of them, and a
-    seed that has ended before stays where it ended."""
+    """One sequence of points per seed.
+
+    Sequences may differ in length. The curve ends where half of the seeds have ended, and a seed that ended earlier
+    keeps its last value.
+    """
 
     xs: Sequence[Sequence[float]]
     ys: Sequence[Sequence[float]]
 
     def points(self) -> tuple[Array, Array]:
-        """Where the points are, and a row of values per seed."""
+        """The places of the points, and a row of values per seed."""
         length = sorted(map(len, self.ys))[len(self.ys) // 2]
         x = max(self.xs, key=len)[:length]
         return np.array(x), np.array([[*y, *[y[-1]] * length][:length] for y in map(list, self.ys)])
@@ -37,8 +40,8 @@ def over_rounds(ys: Sequence[Sequence[float]]) -> Curve:
 
 
 def draw_curves(axis: Any, curves: Mapping[str, Curve], *, over: str = "rounds", log: bool = True) -> None:
-    """A line per method; its colour and marker are those of its place in the mapping. `over` is "rounds", "bytes", or
-    what else there is along the axis, in words."""
+    """Draw a line per method, coloured and marked by its position in the mapping. `over` labels the axis: "rounds",
+    "bytes", or any text."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     for index, (label, curve) in enumerate(curves.items()):

@@ -1,7 +1,7 @@
-"""The folder of an experiment.
+"""Writes the output folder of an experiment.
 
 table.csv     a line per row: our values, their spread, the printed ones
-table.json    the same with every seed's value, the notes, and what made it
+table.json    the same with the value of every seed, the notes, the command and the version
 figure.png
 report.html   all of it on one page
 """
@@ -25,15 +25,15 @@ from fedsolve.wire.storage import remove_leftovers, write_atomically
 CSV, JSON, FIGURE, REPORT = "table.csv", "table.json", "figure.png", "report.html"
 CLAIMS = (("expected", False), ("found", False))
 OURS = (CSV, JSON, FIGURE, REPORT)
-QUICK = "This is the quick form, to try the experiment: its numbers are no source for anything."
+QUICK = "This is the quick form of the experiment. Do not quote its numbers."
 
 
 def open_folder(path: Path) -> Path:
-    """A folder to write in: new, empty, or that of an earlier experiment, whose results are replaced."""
+    """Open an output folder: new, empty, or that of an earlier experiment, whose results are replaced."""
     if path.exists() and not path.is_dir():
         raise ConfigError(f"the output folder {path} is a file; choose another with --output")
     if path.is_dir() and any(path.iterdir()) and not (path / JSON).is_file():
-        raise ConfigError(f"the output folder {path} holds something else; choose another with --output")
+        raise ConfigError(f"the output folder {path} contains other files; choose another with --output")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -42,7 +42,7 @@ def open_folder(path: Path) -> Path:
 
 
 def describe(outcome: Outcome, command: str) -> dict[str, Any]:
-    """The outcome for machines."""
+    """The outcome as plain values, for table.json and `--json`."""
     what, result = outcome.experiment, outcome.result
     return {
         "status": result.status,
@@ -63,7 +63,7 @@ def describe(outcome: Outcome, command: str) -> dict[str, Any]:
 
 
 def write(outcome: Outcome, folder: Path, command: str) -> dict[str, Any]:
-    """Every file; returns what table.json says."""
+    """Write all files and return the contents of table.json."""
     remove_leftovers(folder, OURS)
     for name in OURS:
         (folder / name).unlink(missing_ok=True)
@@ -133,20 +133,20 @@ def _page(outcome: Outcome, figure: bytes | None, command: str) -> str:
         what.title,
         paragraph(f"{what.source} · {what.name}", kind="quiet"),
         paragraph(QUICK, kind="warning") if outcome.quick else "",
-        paragraph(badge(f"{held} of {said} hold", held == said)) if said else "",
-        section("Ours and theirs", table(list(result.headings()), lines)),
+        paragraph(badge(f"{held} of {said} claims hold", held == said)) if said else "",
+        section("Results", table(list(result.headings()), lines)),
         paragraph(f"{mixed}, over {runs}." if len(outcome.seeds) > 1 else f"From {runs}.", kind="quiet"),
-        section("What was expected", table(CLAIMS, [[one, badge(str(it), it.holds)] for one, it in result.claims]))
+        section("Claims", table(CLAIMS, [[one, badge(str(it), it.holds)] for one, it in result.claims]))
         if result.claims
         else "",
         section("Figure", image(figure, f"Figure: {what.title}")) if figure is not None else "",
-        section("What to know", element("ul", *(element("li", note) for note in result.notes))) if result.notes else "",
-        section("To repeat it", code(command), paragraph(f"{outcome.seconds:.1f} seconds.", kind="quiet")),
+        section("Notes", element("ul", *(element("li", note) for note in result.notes))) if result.notes else "",
+        section("Command", code(command), paragraph(f"{outcome.seconds:.1f} seconds.", kind="quiet")),
     )
 
 
 def _paired(outcome: Outcome, line: list[str], row: Any) -> list[tuple[str, Cell]]:
-    """Each text of a line with the cell it is of; None for a printed value."""
+    """Pair each text of a line with its cell; None for a printed value."""
     cells: list[Cell] = []
     for index, cell in enumerate(row):
         cells.append(cell)

@@ -1,6 +1,6 @@
-"""Experiments by name, and the one way to run them.
+"""Registers experiments by name and runs them.
 
-@experiment("fednewton-table3", paper="000", place="Table 3", title="…", takes="5 min")
+@experiment("fednewton-table3", paper="FedNewton", place="Table 3", title="…", takes="5 min")
 def table3(seeds: Seeds, quick: bool) -> Result:
     for seed, dataset in seeds.over(datasets):
         …
@@ -27,7 +27,7 @@ def _nobody_watches(done: int, total: int, what: str) -> None:
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds to run, one after another. Going through them is what moves the progress bar."""
+    """The seeds of an experiment. Iterating over them advances the progress bar."""
 
     seeds: tuple[int, ...]
     on_step: OnStep = _nobody_watches
@@ -39,7 +39,7 @@ class Seeds:
         return (seed for seed, _ in self.over(("",)))
 
     def over(self, cases: Iterable[T]) -> Iterator[tuple[int, T]]:
-        """Every seed with every case, seed by seed."""
+        """Iterate over all pairs of seed and case, one seed after the other."""
         pairs = list(product(self.seeds, list(cases)))
         for done, (seed, case) in enumerate(pairs):
             self.on_step(done, len(pairs), f"seed {seed}  {case}".rstrip())
@@ -49,7 +49,17 @@ class Seeds:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is to be reproduced, and how. `takes` is for people: about how long, on one core."""
+    """A figure, table or claim to reproduce.
+
+    name         what `fedsolve reproduce NAME` calls it
+    paper        short name of the paper: "FedNewton" or "SHED" (docs/papers.md has the full citations)
+    place        the figure or table of that paper, or "beyond the paper"
+    title        one line for the report
+    takes        about how long it runs on one core, in words
+    run          the function that makes the `Result`
+    seeds        number of seeds of the full form
+    quick_seeds  number of seeds with `--quick`
+    """
 
     name: str
     paper: str
@@ -62,12 +72,13 @@ class Experiment:
 
     @property
     def source(self) -> str:
-        return f"paper {self.paper}, {self.place}"
+        """The paper and the place in it, for instance "FedNewton, Table 3"."""
+        return f"{self.paper}, {self.place}"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A result with what made it."""
+    """The result of an experiment, with the seeds it ran and the time it took."""
 
     experiment: Experiment
     result: Result
@@ -80,7 +91,7 @@ _known: dict[str, Experiment] = {}
 
 
 def experiment(name: str, **described: Any) -> Callable[[Callable[[Seeds, bool], Result]], Experiment]:
-    """Register a function under a name; the rest are fields of `Experiment`."""
+    """Register the decorated function under `name`. The keyword arguments are the other fields of `Experiment`."""
 
     def register(run: Callable[[Seeds, bool], Result]) -> Experiment:
         if name in _known:
@@ -92,11 +103,12 @@ def experiment(name: str, **described: Any) -> Callable[[Callable[[Seeds, bool],
 
 
 def names() -> dict[str, Experiment]:
-    """Every experiment by its name, paper by paper. Importing `fedsolve.reproduce` registers them."""
+    """All experiments by name, ordered by paper. Importing `fedsolve.reproduce` registers them."""
     return dict(sorted(_known.items(), key=lambda item: (item[1].paper, item[0])))
 
 
 def find(name: str) -> Experiment:
+    """The experiment of this name. Raises `UnknownName` if there is none."""
     known = names()
     if name not in known:
         raise UnknownName("experiment", name, known)
@@ -110,7 +122,12 @@ def perform(
     seeds: int | None = None,
     on_step: OnStep = _nobody_watches,
 ) -> Outcome:
-    """Run an experiment with seeds 0, 1, …; `quick` is its small form, to try it."""
+    """Run an experiment and return its result.
+
+    quick    run the small form, which shows that the experiment works; do not quote its numbers
+    seeds    how many seeds to run, 0 to N − 1; by default as many as the experiment declares
+    on_step  called before each step with the steps done, their total and what comes next
+    """
     count = seeds if seeds is not None else what.quick_seeds if quick else what.seeds
     if count < 1:
         raise ConfigError(f"an experiment needs at least one seed, got {count}")

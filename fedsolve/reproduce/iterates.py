@@ -1,4 +1,4 @@
-"""The iterates of an algorithm, for experiments that compare each of them with a solution nobody else may know."""
+"""Yields the iterates of an algorithm, for experiments that compare each one with a known solution."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from fedsolve.algorithms.base import Finished
 from fedsolve.federation.client import Client
-from fedsolve.federation.federation import Federation
 from fedsolve.federation.ledger import Ledger, Total
 from fedsolve.federation.protocol import collect
+from fedsolve.federation.session import opened
 from fedsolve.federation.transports import InProcess
 from fedsolve.typing import Array
 
 
 @dataclass(frozen=True)
 class Iterate:
-    """The state after `round` rounds, and what had been sent until then."""
+    """The state after `round` rounds, and the totals sent so far."""
 
     round: int
     state: Any
@@ -37,15 +37,14 @@ def iterates(
     warm_start: Array | None = None,
     keep_caches: bool = False,
 ) -> Iterator[Iterate]:
-    """The start and every round, all clients taking part and nothing measured, until the algorithm is done or nobody
-    asks for more. `keep_caches` lets methods on the same clients share Gram matrices and factors."""
+    """Yield the start and then every round, until the algorithm finishes or the caller stops.
+
+    All clients take part, and nothing is measured. `keep_caches` lets methods on the same clients share Gram matrices
+    and factors.
+    """
     protocols = dict(collect("algorithm", algorithm))
-    transport = InProcess(clients, keep_caches=keep_caches)
-    transport.open(protocols)
-    try:
-        fed = Federation(transport, protocols, seed=seed)
+    with opened(InProcess(clients, keep_caches=keep_caches), protocols, seed=seed) as fed:
         fed.warm_start = warm_start
-        fed.join()
         outcome: Any = None
         sent, counted = Total(), 0
         for round in count():
@@ -56,5 +55,3 @@ def iterates(
             yield Iterate(round, outcome.state if done else outcome, sent)
             if done:
                 return
-    finally:
-        transport.close()

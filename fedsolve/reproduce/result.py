@@ -1,4 +1,4 @@
-"""What an experiment leaves: a table of our values beside the printed ones, sentences, and a figure."""
+"""The result of an experiment: a table of our values beside printed ones, claims, notes and a figure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ QUARTILES = (0.25, 0.75)
 
 @dataclass(frozen=True)
 class Measured:
-    """Our value, one per seed, beside what the paper prints. Infinite where there is none, such as the rounds of a
-    method that diverges."""
+    """A cell of a table: our value for each seed, and the printed or reference value to compare with.
+
+    A value is infinite where there is none, such as the rounds of a method that diverges.
+    """
 
     values: tuple[float, ...]
     printed: float | str | None = None
@@ -45,13 +47,13 @@ class Measured:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim that was stated beforehand holds; None where this form of the experiment cannot say."""
+    """Whether a claim holds that was stated beforehand; None if this form of the experiment cannot decide it."""
 
     holds: bool | None
     said: str
 
     def __str__(self) -> str:
-        return f"{ {True: 'yes', False: 'NO', None: 'not said'}[self.holds] }, {self.said}"
+        return f"{ {True: 'yes', False: 'NO', None: 'open'}[self.holds] }, {self.said}"
 
 
 Cell: TypeAlias = str | int | float | Measured | Verdict | None
@@ -59,10 +61,10 @@ Cell: TypeAlias = str | int | float | Measured | Verdict | None
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, and how the numbers under it are written.
+    """A column: its heading, and how its numbers are written.
 
-    average   "median" (quartiles beside it) or "mean" (± standard deviation), as the paper does it
-    infinite  what an infinite value means here
+    average   "median" (with quartiles) or "mean" (± standard deviation), as in the paper
+    infinite  what to print for an infinite value
     """
 
     heading: str
@@ -74,13 +76,13 @@ class Column:
         return cell.median if self.average == "median" else cell.mean
 
     def spread(self, cell: Measured) -> tuple[float, float]:
-        """The quartiles, or one deviation to either side."""
+        """The quartiles, or the mean plus and minus one standard deviation."""
         if self.average == "median":
             return cell.quartiles
         return cell.mean - cell.deviation, cell.mean + cell.deviation
 
     def write(self, cell: Cell, spread: bool = True) -> str:
-        """Our value as people read it: 24 (24–28), or 77.3 ± 0.8."""
+        """Our value as text: 24 (24–28), or 77.3 ± 0.8."""
         if cell is None:
             return "–"
         if isinstance(cell, str | Verdict):
@@ -105,14 +107,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Result:
-    """A table, what was claimed beforehand of it as a whole and whether that holds, what must be said about it, and a
-    function that draws on an empty matplotlib Figure."""
+    """What an experiment returns.
+
+    columns, rows  the table; each cell is text, a number, a `Measured` or a `Verdict`
+    notes          sentences a reader of the table needs, such as where our setting differs from the paper's
+    draw           draws on an empty matplotlib Figure
+    printed_by     source of the values beside ours: "paper", or "reference" for an independent NumPy implementation
+    claims         claims about several rows, each with its verdict
+    """
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
     draw: Callable[[Any], None] | None = None
-    printed_by: str = "paper"  # who printed the values beside ours
+    printed_by: str = "paper"
     claims: Sequence[tuple[str, Verdict]] = ()
 
     def __post_init__(self) -> None:
@@ -127,14 +135,14 @@ class Result:
 
     @property
     def status(self) -> str:
-        """ok, or missed where a verdict is no."""
+        """ "missed" if any verdict is no, else "ok"."""
         return "missed" if any(verdict.holds is False for verdict in self.verdicts) else "ok"
 
     def has_printed(self, index: int) -> bool:
         return any(isinstance(row[index], Measured) and row[index].printed is not None for row in self.rows)  # type: ignore[union-attr]
 
     def headings(self) -> Iterator[tuple[str, bool]]:
-        """The headings as people read them, and whether numbers stand below: a printed value has a column itself."""
+        """The headings, and whether the column is numeric. Printed values have a column of their own."""
         for index, column in enumerate(self.columns):
             numeric = not any(isinstance(row[index], str | Verdict) for row in self.rows)
             yield column.heading, numeric
@@ -142,7 +150,7 @@ class Result:
                 yield self.printed_by, numeric
 
     def lines(self, spread: bool = True) -> Iterator[list[str]]:
-        """The rows as people read them."""
+        """The rows as text."""
         for row in self.rows:
             line = []
             for index, (column, cell) in enumerate(zip(self.columns, row, strict=True)):
@@ -152,7 +160,7 @@ class Result:
             yield line
 
     def records(self) -> list[dict[str, Any]]:
-        """The rows for machines: under each heading a plain value, or what was measured with what was printed."""
+        """The rows as plain values, by heading; a measured cell has its spread, its printed value and all seeds."""
         return [
             {column.heading: _plain(column, cell) for column, cell in zip(self.columns, row, strict=True)}
             for row in self.rows

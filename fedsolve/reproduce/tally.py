@@ -1,4 +1,4 @@
-"""Values by case and by name, one per seed, as they come in."""
+"""Collects values by case and name, one per seed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Case = TypeVar("Case")
 
 
 class Tally(Generic[Case]):
-    """What was measured, until it is a cell of a table."""
+    """Collected values; `measured` turns them into a cell of a table."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[Case, str], list[float]] = defaultdict(list)
 
     def add(self, case: Case, values: Mapping[str, float]) -> None:
-        """The values of one seed."""
+        """Add the values of one seed."""
         for name, value in values.items():
             self._values[case, name].append(value)
 
@@ -29,7 +29,7 @@ class Tally(Generic[Case]):
         return Measured(tuple(self._values[case, name]), printed)
 
     def relative(self, cases: Sequence[Case], xs: Sequence[float], names: Sequence[str], to: str) -> dict[str, Curve]:
-        """A curve per name with a point per case, each value divided by the same seed's under another name."""
+        """A curve per name with a point per case; each value is divided by that of `to` in the same seed."""
         found = {}
         for name in names:
             ratios = [np.divide(self._values[case, name], self._values[case, to]) for case in cases]

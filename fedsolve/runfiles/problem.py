@@ -17,10 +17,9 @@ from fedsolve.errors import ConfigError, UnknownName
 from fedsolve.federation.client import Client
 from fedsolve.federation.transports import InProcess, Transport
 from fedsolve.losses import Logistic
-from fedsolve.models.linear import LinearModel
-from fedsolve.report.scores import score
+from fedsolve.models import Model
 from fedsolve.runfiles import keys, registry
-from fedsolve.tables.labels import Classes, with_names
+from fedsolve.tables.labels import Classes
 from fedsolve.typing import Array
 
 
@@ -40,10 +39,9 @@ class Problem:
 
     def named(self, model: Any) -> Any:
         """The model with the names of its classes."""
-        if not isinstance(model, LinearModel) or not model.is_classifier or self.classes is None:
+        if not isinstance(model, Model) or self.classes is None or len(self.classes) != model.n_classes:
             return model
-        outputs = 2 if model.link == "logistic" else model.coef.shape[1]
-        return model.with_classes(self.classes) if len(self.classes) == outputs else model
+        return model.with_classes(self.classes)
 
     def scores(self, model: object) -> dict[str, float | None]:
         """Accuracy, or R², on the data of all clients and, where there are any, on the test rows."""
@@ -53,10 +51,9 @@ class Problem:
         return found
 
     def _score(self, model: object, X: Array, y: Array) -> float | None:
-        if not isinstance(model, LinearModel):
+        if not isinstance(model, Model):
             return None
-        labels = y if np.ndim(y) == 1 or not model.is_classifier else np.argmax(y, axis=1)
-        return score(model, model.predict(X), with_names(labels, model.classes))
+        return model.score(X, y)
 
 
 def prepare(what: keys.Config, file: Path) -> Problem:

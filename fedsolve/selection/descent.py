@@ -1,21 +1,21 @@
-"""One fit's way down, at the server: what it asks next, and what it makes of the answer.
+"""One fit of a cross-validation at the server: what it asks next, and what it makes of the answer.
 
-The steps are those of `Newton`, here for one of many fits that travel together. A fit is done when half its squared
-Newton decrement λ² = gᵀH⁻¹g, which is how far its value is above the minimum, is below 1e-18. The error h on the
-samples that were left out is then that of the minimiser up to λ ‖∇h‖ in the norm of H⁻¹: eight or nine digits, fewer
-where hardly anything holds the weights.
+The steps are those of Newton's method (`fedsolve.descent`), here for one of many fits that travel together. A fit is
+done when half its squared Newton decrement λ² = gᵀH⁻¹g, which is how far its value is above the minimum, is below
+1e-18. The error h on the samples that were left out is then that of the minimiser up to λ ‖∇h‖ in the norm of H⁻¹:
+eight or nine digits, fewer where hardly anything holds the weights.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from fedsolve.algorithms.newton import Newton, State
-from fedsolve.descent import rounding
+from fedsolve.descent import Armijo, Attempt, rounding
+from fedsolve.descent.newton_steps import CurvedPoint, newton_step, steepness
 from fedsolve.losses import LinearLoss
 from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.selection.batches import triangle
@@ -26,97 +26,94 @@ MOST = 100  # evaluations: Newton needs ten, or there is no minimum
 
 
 @dataclass(frozen=True)
-class Point:
-    """Where a fit has got to."""
+class Reached:
+    """The last point that a fit has accepted: the step from there, and how well it predicts what was left out."""
 
-    w: Array
-    value: float
-    slope: float
-    step: Array
-    decrease: float
+    attempt: Attempt[CurvedPoint]
     error: float
     accuracy: float
+
+    @property
+    def decrease(self) -> float:
+        """What the step promises."""
+        return self.attempt.step.decrease
+
+    def below(self, tolerance: float) -> bool:
+        """Whether that is below a tolerance, relative to 1 + |f|."""
+        return self.decrease <= tolerance * (1.0 + abs(self.attempt.total))
 
 
 class Fit:
     """Damped Newton on the samples outside one fold, from w = 0."""
 
     def __init__(self, loss: LinearLoss, place: int, fold: int, shape: tuple[int, ...]) -> None:
-        self.solver, self.place, self.fold = Newton(loss), place, fold
+        self.loss, self.place, self.fold = loss, place, fold
+        self.search = Armijo().of(loss)
         self.asks: Array = np.zeros(shape)  # the point to be evaluated next
-        self.here: Point | None = None
+        self.here: Reached | None = None
         self.searching = False  # whether it asks for values along its step instead
         self.done = False
         self.trouble: str | None = None
         self._found = False  # whether the point asked for has passed Armijo's test already
         self._evaluations = self._slow = 0
 
-    @property
-    def loss(self) -> LinearLoss:
-        return self.solver.loss
-
     def answer_numbers(self) -> int:
         """How many numbers a client answers it with."""
         if self.searching:
-            return len(self.solver.search.grid())
+            return len(self.search.grid())
         entries = int(self.asks.size)
         return triangle(int(self.asks.shape[0]) if self.loss.separable else entries) + entries + 3
 
     def evaluated(self, value: float, gradient: Array, hessian: Symmetric, error: float, accuracy: float) -> None:
-        """What is at the point it asked for."""
-        trial = State(self.asks, value, gradient, hessian, ())
-        total, slope = self.solver.total(trial), self.solver.steepness(trial)
+        """Take in what is at the point it asked for: go on from there, or search along the step to it."""
+        trial = CurvedPoint(self.asks, value, gradient, (), hessian)
         self._evaluations += 1
-        if self.here is not None and not self._found and not self._accepts(self.here, total, slope):
-            # Where the promised decrease is below the rounding of the values, this is as far as float64 goes.
-            if self.here.decrease <= rounding(self.here.value):
-                self.done = True
-            else:
-                self.searching = True
-            return
-        step, decrease = self.solver.step(trial)
-        slow = self.here is not None and decrease > 0.05 * self.here.decrease
+        if self.here is None or self._found or self.here.attempt.accepts(trial):
+            self._go_on(trial, error, accuracy)
+        # Where the promised decrease is below the rounding of the values, this is as far as float64 goes.
+        elif self.here.decrease <= rounding(self.here.attempt.total):
+            self.done = True
+        else:
+            self.searching = True
+
+    def _go_on(self, point: CurvedPoint, error: float, accuracy: float) -> None:
+        before = self.here
+        attempt = Attempt.at(point, newton_step(self.loss, point), self.search, partial(steepness, self.loss))
+        self.here, self._found = Reached(attempt, error, accuracy), False
+        slow = before is not None and self.here.decrease > 0.05 * before.decrease
         self._slow = self._slow + 1 if slow else 0
-        self.here = Point(self.asks, total, slope, step, decrease, error, accuracy)
-        self._found = False
-        if not math.isfinite(total + decrease):
+        if not math.isfinite(attempt.total + self.here.decrease):
             self._give_up("its value is not finite: give the features a smaller scale")
-        elif self._endless():
+        elif self._endless(self.here):
             self._give_up(
                 "it has no finite minimum (classes that can be separated, or one that is in this fold alone); "
                 "penalise all weights, the intercept too, or use fewer folds"
             )
-        elif decrease <= ENOUGH * (1.0 + abs(total)):
+        elif self.here.below(ENOUGH):
             self.done = True
         elif self._evaluations >= MOST:
             self._give_up(f"it has no minimum that {MOST} Newton steps would reach; penalise all weights")
         else:
-            self.asks = self.asks - step
+            self.asks = attempt.step.end()
 
     def searched(self, values: Array) -> None:
-        """The values along its step, those of the search's grid."""
+        """Take in the values along its step, those of the search's grid."""
         assert self.here is not None
-        extra: Any = self.solver.l1_along(self.here.w, self.here.step)
-        eta = self.solver.search.choose(values if extra is None else values + extra, self.here.decrease, first=1)
+        eta = self.here.attempt.shortened(values)
         self.searching = False
         if eta > 0:
-            self.asks, self._found = self.here.w - eta * self.here.step, True
-        elif self.here.decrease <= 1e-10 * (1.0 + abs(self.here.value)):
-            self.done = True  # no step lowers the value any more: rounding has the last word
+            self.asks, self._found = self.here.attempt.step.end(eta), True
+        elif self.here.below(1e-10):
+            self.done = True  # only rounding is left
         else:
             self._give_up(
                 "no step lowers its value, though the gradient is not zero: give the features a smaller scale"
             )
 
-    def _accepts(self, here: Point, total: float, slope: float) -> bool:
-        return self.solver.search.accepts(here.value, total, here.decrease, slope <= here.slope)
-
-    def _endless(self) -> bool:
+    def _endless(self, here: Reached) -> bool:
         """Whether the weights grow without end: each step promises a fixed share of what the one before promised, down
         to next to nothing, where near a minimum it would be about the square."""
-        here = self.here
-        assert here is not None
-        if self.loss.strong_convexity() > 0 or self.loss.l1 > 0 or here.decrease > 1e-12 * (1.0 + abs(here.value)):
+        if self.loss.strong_convexity() > 0 or self.loss.l1 > 0 or not here.below(1e-12):
             return False
         return self._slow >= 8
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fedsolve.algorithms.newton import Newton
 from fedsolve.descent import Armijo
 from fedsolve.federation.calls import Call, Sum
 from fedsolve.federation.client import Client, client_step
@@ -83,7 +83,7 @@ class FoldFits:
 
     @property
     def _search(self) -> Armijo:
-        return Newton(self.loss).search
+        return Armijo().of(self.loss)
 
     def _held(self, client: Client, fold: int) -> Array:
         return fold_weights(client, fold, self.folds, self.seed)[1]
@@ -138,13 +138,13 @@ class FoldFits:
     def _ask(self, fed: Federation, asked: Sequence[Fit], weights: list[float] | None) -> list[float]:
         """One exchange: every fit that is asked for gets on by one answer."""
         looking, searching = [one for one in asked if not one.searching], [one for one in asked if one.searching]
-        calls: list[Call] = [Sum(self.held_weights)] if weights is None else []
+        calls: list[Call[Any]] = [Sum(self.held_weights)] if weights is None else []
         if looking:
             calls.append(Sum(self.evaluate, fits=self._numbered(looking), at=tuple(one.asks for one in looking)))
         if searching:
-            points = [one.here for one in searching if one.here is not None]
-            at, steps = tuple(point.w for point in points), tuple(point.step for point in points)
-            grid = searching[0].solver.search.grid()
+            tried = [one.here.attempt.step for one in searching if one.here is not None]
+            at, steps = tuple(step.w for step in tried), tuple(step.p for step in tried)
+            grid = searching[0].search.grid()
             calls.append(Sum(self.values_along, fits=self._numbered(searching), at=at, steps=steps, grid=grid))
         answers = iter(fed.exchange(*calls))
         if weights is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
-from typing import Literal
+from typing import Literal, get_args
 
 from fedsolve import errors
 from fedsolve.text import has_controls, printable
@@ -14,8 +14,10 @@ from fedsolve.wire import encoding as wire
 from fedsolve.wire.encoding import FAILURE, PREAMBLE_SIZE, REPLY, REQUEST, Part, Preamble, plain_size
 
 Purpose = Literal["algorithm", "measure", "setup"]
+Verb = Literal["mean", "sum", "gather"]  # what becomes of a call's replies
 Counts = dict[str, int]
-Route = list[str]  # protocol, step, purpose
+Route = list[str]  # protocol, step, purpose, verb
+VERB_WIDTH = 7  # characters of a verb as it travels, filled up with blanks: 8 bytes a call, whichever it is
 
 # Calls in one request. The library itself sends at most three; an algorithm of your own may send more.
 MOST_CALLS = 64
@@ -54,11 +56,21 @@ class Request:
         if not isinstance(routes, list) or len(routes) != len(arguments):
             raise errors.WireError("a request came whose calls and arguments do not match")
         for route in routes:
-            if not (isinstance(route, list) and len(route) == 3 and all(isinstance(word, str) for word in route)):
+            if not (isinstance(route, list) and len(route) == 4 and all(isinstance(word, str) for word in route)):
                 raise errors.WrongType("a request came with a call that names no protocol and step")
+            if route[3] not in _VERB_WORDS:
+                raise errors.WrongType(f"a request came with a call whose replies are to {printable(route[3], 20)!r}")
         if not all(isinstance(value, dict) for value in arguments):
             raise errors.WrongType("a request came whose arguments have no names")
         return cls(preamble, Part.plain(routes), tuple(Part(value) for value in arguments))
+
+
+def verb_word(verb: str) -> str:
+    """A verb as it travels."""
+    return verb.ljust(VERB_WIDTH)
+
+
+_VERB_WORDS = frozenset(map(verb_word, get_args(Verb)))
 
 
 def too_many_calls(count: int) -> errors.WireError:

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
-from fedsolve.algorithms import fednewton_cg
+from fedsolve.curvature import products
 from fedsolve.errors import ConfigError
 from tests.problems import PROBLEMS
 
@@ -32,12 +32,12 @@ def steps_asked(run: fs.Run) -> set[str]:
 @pytest.mark.parametrize("loss", [fs.Squared(l2=0.1), fs.Logistic(l2=0.1)])
 def test_the_preconditioner_is_picked_by_size(loss: object, monkeypatch: pytest.MonkeyPatch) -> None:
     clients = sparse_clients(6)
-    monkeypatch.setattr(fednewton_cg, "LARGE", 6)
+    monkeypatch.setattr(products, "LARGE", 6)
     few = fs.run(fs.FedNewtonCG(loss), clients, rounds=2)
     told = fs.run(fs.FedNewtonCG(loss, preconditioner="local inverse"), clients, rounds=2)
     assert "local_solve" in steps_asked(few)
     assert np.array_equal(few.model.w, told.model.w)
-    monkeypatch.setattr(fednewton_cg, "LARGE", 5)
+    monkeypatch.setattr(products, "LARGE", 5)
     many = fs.run(fs.FedNewtonCG(loss), clients, rounds=2)
     told = fs.run(fs.FedNewtonCG(loss, preconditioner="diagonal"), clients, rounds=2)
     assert {"local_diagonal", "local_row_product"} <= steps_asked(many)
@@ -48,7 +48,7 @@ def test_the_preconditioner_is_picked_by_size(loss: object, monkeypatch: pytest.
 def test_the_order_is_that_of_the_whole_hessian(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all classes of a softmax, and after a feature map."""
     clients, monkey = sparse_clients(6), monkeypatch
-    monkey.setattr(fednewton_cg, "LARGE", 11)
+    monkey.setattr(products, "LARGE", 11)
     assert "local_solve" in steps_asked(fs.run(fs.FedNewtonCG(fs.Logistic(l2=0.1)), clients, rounds=1))
     for loss in (fs.Softmax(l2=0.1, classes=2), fs.Logistic(l2=0.1, features=fs.RandomFourier(12, gamma=0.1))):
         assert "local_row_product" in steps_asked(fs.run(fs.FedNewtonCG(loss), clients, rounds=1))

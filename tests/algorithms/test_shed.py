@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.curvature.collected import Spectrum
 from fedsolve.curvature.increments import Increment, next_increment
 from fedsolve.curvature.renewals import Always, Fibonacci, GradientNorm, Once, Periodic
+from fedsolve.curvature.spectra import Spectrum
 from fedsolve.federation.memory import Memory
 from fedsolve.numerics.structured_arrays import LowRank
 from fedsolve.reproduce.iterates import Iterate, iterates
@@ -245,7 +245,7 @@ def test_nothing_is_sent_that_says_nothing() -> None:
     """A client with 5 samples has 5 eigenvalues above the penalty: after 5 vectors its Hessian is known."""
     clients = make_clients(sizes=[5, 5, 80])
     run = fs.run(fs.SHED(fs.Logistic(l2=MU), Once()), clients, rounds=14, tolerance=0)
-    known = {name: one.values.size for name, one in run.state.sharing.spectra.items()}
+    known = {name: one.values.size for name, one in run.state.point.curvature.spectra.clients.items()}
     assert known == {"client-0": 5, "client-1": 5, "client-2": 11}
 
 
@@ -254,8 +254,8 @@ def test_increments_by_client_and_none_at_all() -> None:
     shares = {"client-0": 3, "client-1": 1, "client-2": 0, "client-3": 0}
     run = fs.run(fs.SHED(fs.Logistic(l2=MU), increment=shares), clients, rounds=1000, tolerance=1e-10)
     assert run.converged
-    assert run.state.sharing.spectra["client-2"].values.size == 0
-    assert run.state.sharing.spectra["client-3"].values.size == 0
+    assert run.state.point.curvature.spectra.clients["client-2"].values.size == 0
+    assert run.state.point.curvature.spectra.clients["client-3"].values.size == 0
 
 
 def test_hessians_are_computed_at_renewals_only() -> None:

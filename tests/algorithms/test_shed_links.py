@@ -73,7 +73,7 @@ def test_wider_links_send_more() -> None:
     for client, budget in zip(clients, (LEAST, LEAST + 400, LEAST + 800, 4 * LEAST), strict=True):
         client.link = Link(budget)
     run = fs.run(fs.SHED(LOSS, increment="link", precision="float64"), clients, rounds=1, tolerance=0)
-    sizes = [one.values.size for one in run.state.sharing.spectra.values()]
+    sizes = [one.values.size for one in run.state.point.curvature.spectra.clients.values()]
     assert sizes == sorted(sizes)
     assert sizes[-1] == N - 1
     assert sizes[0] < sizes[2] < sizes[3]
@@ -85,7 +85,7 @@ def test_a_link_without_vectors_still_takes_part() -> None:
         client.link = Link(vectors_per_round=0)
     run = fs.run(fs.SHED(LOSS, increment="link"), clients, rounds=1000, tolerance=1e-10)
     assert run.converged
-    sizes = {name: one.values.size for name, one in run.state.sharing.spectra.items()}
+    sizes = {name: one.values.size for name, one in run.state.point.curvature.spectra.clients.items()}
     assert sizes == {"client-0": N - 1, "client-1": 0, "client-2": 0, "client-3": 0}
 
 
@@ -141,13 +141,13 @@ def test_a_client_that_was_away_goes_on_where_it_was() -> None:
     run = fs.run(
         fs.SHED(LOSS, Periodic(50)), clients, rounds=8, tolerance=0, measure=0, participation=partly(clients, cohorts)
     )
-    sizes = {name: one.values.size for name, one in run.state.sharing.spectra.items()}
+    sizes = {name: one.values.size for name, one in run.state.point.curvature.spectra.clients.items()}
     # Iterations are begun at the start and in each round; client-1 missed three of the nine.
     assert {sizes[name] for name in away} == {sizes["client-0"]}
     assert sizes["client-1"] == sizes["client-0"] - 3
     truth = np.linalg.eigh(_hessian_of(clients[1], np.zeros(N)))
     # What the server knows are the first eigenvectors in order, each once (half precision: three digits).
-    known = run.state.sharing.spectra["client-1"]
+    known = run.state.point.curvature.spectra.clients["client-1"]
     overlaps = np.abs(truth[1][:, ::-1][:, : known.values.size].T @ known.vectors)
     np.testing.assert_allclose(overlaps, np.eye(known.values.size), atol=2e-3)
 
@@ -159,8 +159,8 @@ def test_pairs_of_lbfgs_are_of_one_cohort() -> None:
     cohorts = {(4, 0): everyone[1:]}
     run = fs.run(fs.SHED(LOSS), clients, rounds=5, tolerance=0, measure=0, participation=partly(clients, cohorts))
     before = fs.run(fs.SHED(LOSS), clients, rounds=3, tolerance=0, measure=0)
-    assert len(before.state.pairs) == 3
-    assert len(run.state.pairs) <= 1
+    assert len(before.state.point.curvature.pairs) == 3
+    assert len(run.state.point.curvature.pairs) <= 1
 
 
 def test_a_client_that_missed_a_renewal_begins_anew_when_it_returns() -> None:
@@ -176,7 +176,7 @@ def test_a_client_that_missed_a_renewal_begins_anew_when_it_returns() -> None:
         measure=0,
         participation=partly(clients, cohorts),
     )
-    spectra = run.state.sharing.spectra
+    spectra = run.state.point.curvature.spectra.clients
     assert len({one.renewal for one in spectra.values()}) == 1
     assert spectra["client-1"].values.size < spectra["client-0"].values.size
 
@@ -215,9 +215,9 @@ def test_losses_restarts_and_a_crash_leave_no_trace(tmp_path: Path, seed: int) -
         algorithm, make_clients(N), rounds=24, tolerance=0, participation=Replay(cohorts=faulty.ledger.cohorts())
     )
     assert np.array_equal(faulty.state.w, clean.state.w)
-    assert faulty.state.sharing.t == clean.state.sharing.t
-    for name, one in faulty.state.sharing.spectra.items():
-        assert np.array_equal(one.vectors, clean.state.sharing.spectra[name].vectors)
+    assert faulty.state.point.curvature.spectra.t == clean.state.point.curvature.spectra.t
+    for name, one in faulty.state.point.curvature.spectra.clients.items():
+        assert np.array_equal(one.vectors, clean.state.point.curvature.spectra.clients[name].vectors)
 
 
 @pytest.mark.parametrize("kind", [InProcess, Processes])

@@ -281,7 +281,7 @@ class Subject:
 
 
 def request(calls: Mapping[tuple[str, str], dict[str, Value]], number: int = 1) -> bytes:
-    routes = [[*route, "algorithm"] for route in calls]
+    routes = [[*route, "algorithm", "gather "] for route in calls]
     parts = tuple(Part(arguments) for arguments in calls.values())
     return Request(Preamble(REQUEST, number=number), Part.plain(routes), parts).encode()
 
@@ -308,7 +308,7 @@ def subject(name: str, protocols: Mapping[str, Any], client: Client) -> Subject:
         for route, arguments in list(waiting.items()):
             number += 1
             head = Preamble(REQUEST, number=number, used=max(runtime.versions))
-            answer = runtime.answer(Request(head, Part.plain([[*route, "algorithm"]]), (Part(arguments),)))
+            answer = runtime.answer(Request(head, Part.plain([[*route, "algorithm", "gather "]]), (Part(arguments),)))
             if not isinstance(answer, Failure):
                 del waiting[route]
     memory = runtime.versions[max(runtime.versions)]

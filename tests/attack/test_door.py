@@ -57,7 +57,7 @@ class Talker:
     runtime: Runtime
 
     def ask(self, *calls: tuple[str, str, dict[str, Any]], purpose: str = "algorithm", **head: int) -> Reply | Failure:
-        routes = Part.plain([[protocol, step, purpose] for protocol, step, _ in calls])
+        routes = Part.plain([[protocol, step, purpose, "gather "] for protocol, step, _ in calls])
         parts = [routes, *(Part(arguments) for _, _, arguments in calls)]
         return decode_answer(
             self.runtime.answer_bytes(wire.encode(Preamble(REQUEST, **head), parts)), self.runtime.types
@@ -414,7 +414,7 @@ def test_thousands_of_calls_are_refused_before_any_work(count: int) -> None:
     assert str(MOST_CALLS) in answer.text
     assert calls == []
     # Nor in one process, where nothing is decoded.
-    routes = Part.plain([["working", "work", "algorithm"]] * count)
+    routes = Part.plain([["working", "work", "algorithm", "gather "]] * count)
     request = Request(Preamble(REQUEST, 1, number=2, used=1, keep=1), routes, (Part({}),) * count)
     assert isinstance(talker.runtime.answer(request), Failure)
     assert calls == []
@@ -428,7 +428,7 @@ def test_a_request_without_calls_is_refused_and_so_are_too_many_at_the_server() 
     with pytest.raises(ConfigError, match="1 to 64 calls, got 0"):
         fed.exchange()
     with pytest.raises(ConfigError, match="got 65"):
-        fed.exchange(*[fs.calls.Gather(STEPS.name)] * 65)
+        fed.exchange(*[fs.Gather(STEPS.name)] * 65)
 
 
 # ── hostile clients ──
@@ -571,7 +571,7 @@ def test_the_words_of_an_error_at_a_client_are_safe_on_both_sides() -> None:
     data = talker.runtime.answer_bytes(
         wire.encode(
             Preamble(REQUEST, 1, number=2, used=1, keep=1),
-            [Part.plain([["shouting", "shout", "algorithm"]]), Part({})],
+            [Part.plain([["shouting", "shout", "algorithm", "gather "]]), Part({})],
         )
     )
     assert len(data) < 3 * MOST_TEXT  # bounded where it leaves

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
+from fedsolve import version
 from fedsolve.errors import CheckpointError, DataError, FedsolveError, StorageError
 from fedsolve.federation.memory_store import MemoryStore
 from fedsolve.federation.runtime import Runtime
@@ -245,7 +246,7 @@ def test_another_version_does_not_go_on_in_silence(tmp_path: Path, monkeypatch: 
     run(tmp_path / "run")
     path, served = store_of(tmp_path)
     MODEL.save(tmp_path / "model.npz")
-    monkeypatch.setattr(fs, "__version__", "9.9.9")
+    monkeypatch.setattr(version, "__version__", "9.9.9")
     with pytest.raises(CheckpointError, match=r"written by fedsolve 0\.1\.0, and this is fedsolve 9\.9\.9"):
         run(tmp_path / "run", resume=True)
     with pytest.raises(StorageError, match=r"fedsolve 0\.1\.0 wrote it, and this is fedsolve 9\.9\.9"):

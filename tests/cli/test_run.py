@@ -325,4 +325,4 @@ def test_a_link_that_is_too_narrow_is_wrong_input(command: Command, run_file: Ca
     outcome = command("run", run_file(add="\n[link]\nbytes_per_round = 2000\n"), "--output", "out")
     assert outcome.status == 2
     assert "Newton sends more than" in outcome.sentence
-    assert "SHED fits what it sends" in outcome.sentence
+    assert "fits what it sends to the link" in outcome.sentence

@@ -35,7 +35,7 @@ class Scaled:
 
 def test_a_subset_of_preprocessed_inputs_is_preprocessed():
     client = Client("a", np.arange(8.0).reshape(4, 2), np.ones(4))
-    client.memory["transform"] = Scaled()
+    client.session["transform"] = Scaled()
     part = client.subset(np.array([3, 1]))
     np.testing.assert_array_equal(part.design.matvec(np.ones(2)), [3 * 13.0, 3 * 5.0])
     np.testing.assert_array_equal(client.design.matvec(np.ones(2)), 3 * np.array([1.0, 5.0, 9.0, 13.0]))

@@ -40,7 +40,9 @@ def padded(size: int) -> int:
 
 # Headers, in bytes of msgpack: a small number or the head of a short list takes 1, a short string 1 + its length,
 # a float 9.
-ROUTES = 1 + 1 + 1 + 1 + (1 + 9) + (1 + 8) + (1 + 9)  # [6, [["algorithm", "gradient", "algorithm"]]]
+ROUTES = (
+    1 + 1 + 1 + 1 + (1 + 9) + (1 + 8) + (1 + 9) + (1 + 7)
+)  # [6, [["algorithm", "gradient", "algorithm", "mean   "]]]
 ARGUMENTS = 1 + 1 + (1 + 1 + 1) + 4  # [2, ["w"], [3, 0, 2]]
 ENVELOPE_UP = 1 + 1 + 1 + 9 + 1 + 1 + (1 + 9) + 1  # [6, [seconds, [{"gradients": n}]]]
 VECTOR = 4  # [3, 0, 2]

@@ -745,9 +745,11 @@ def test_a_csr_matrix_comes_only_where_it_is_declared():
 
 def test_a_step_that_declares_a_csr_matrix_gets_it():
     sparse = sp.csr_array(np.eye(2))
-    answer = decode_answer(sums().answer_bytes(request([["sums", "rows", "algorithm"]], {"X": sparse})), ())
+    answer = decode_answer(sums().answer_bytes(request([["sums", "rows", "algorithm", "gather "]], {"X": sparse})), ())
     assert answer.results[0].value == [1.0, 1.0]
-    answer = decode_answer(sums().answer_bytes(request([["sums", "vector", "algorithm"]], {"w": sparse})), ())
+    answer = decode_answer(
+        sums().answer_bytes(request([["sums", "vector", "algorithm", "gather "]], {"w": sparse})), ()
+    )
     assert (answer.kind, answer.step) == ("WrongType", "sums.vector")  # `Array` is a dense one
     answer = decode_answer(runtime().answer_bytes(request([ROUTE], {"w": sparse})), ())
     assert (answer.kind, answer.step) == ("WrongType", "decode")
@@ -915,7 +917,9 @@ def runtime(protocols: Any = None) -> Runtime:
     """A client whose server has joined."""
     made = Runtime(Client("a", np.eye(2), np.ones(2)), protocols or {"measure": Measure(Squared())})
     joining = {"version": fedsolve.__version__, "protocols": made.serves.fingerprints, "checkpointed": False}
-    data = wire.encode(Preamble(REQUEST, number=1), [Part.plain([["session", "join", "setup"]]), Part(joining)])
+    data = wire.encode(
+        Preamble(REQUEST, number=1), [Part.plain([["session", "join", "setup", "gather "]]), Part(joining)]
+    )
     assert wire.peek(made.answer_bytes(data)).number == 1
     assert list(made.versions) == [0, 1]
     return made
@@ -925,7 +929,7 @@ def request(routes: Any, *arguments: Any) -> bytes:
     return wire.encode(Preamble(REQUEST, number=2, used=1, keep=1), [Part.plain(routes), *map(Part, arguments)])
 
 
-ROUTE = ["measure", "value_and_gradient", "algorithm"]
+ROUTE = ["measure", "value_and_gradient", "algorithm", "gather "]
 
 
 @dataclass(frozen=True)
@@ -974,8 +978,8 @@ def test_a_sound_request_is_answered():
         request([ROUTE], {"w": None}),
         request([ROUTE], {"w": np.zeros(3)}),
         request([ROUTE], {"w": np.array(["1", "2"]).astype("u1")[:1]}),
-        request([["measure", "__init__", "algorithm"]], {"w": np.zeros(2)}),
-        request([["os", "system", "algorithm"]], {"command": "true"}),
+        request([["measure", "__init__", "algorithm", "gather "]], {"w": np.zeros(2)}),
+        request([["os", "system", "algorithm", "gather "]], {"command": "true"}),
         wire.encode(Preamble(REQUEST), [Part.plain([ROUTE]), Part.plain({"w": [1, 2]})]),
     ],
 )

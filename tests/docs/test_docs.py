@@ -1,4 +1,4 @@
-"""What the documents show runs: every Python block in order, every run file through the config, every example."""
+"""The documentation is true: its snippets and run files run, its links and paths exist, its tables are complete."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def blocks(path: Path, language: str) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place to write in, from which `examples/` is found as from the root of the repository."""
+    """A folder to write in, from which `examples/` is found as from the root of the repository."""
     (tmp_path / "examples").symlink_to(EXAMPLES)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -36,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/guide.md"])
 def test_the_snippets_run(name: str, folder: Path) -> None:
-    """As a script of their own, so that worker processes find what it defines."""
+    """They run as a script, so that worker processes find the classes it defines."""
     pytest.importorskip("pandas")
     script = folder / "snippets.py"
     script.write_text("\n".join(blocks(ROOT / name, "python")), encoding="utf-8")
@@ -65,7 +66,7 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     assert names["periodic"].converged
     assert [row.cohort for row in names["back"].history][:8] == [4, 4, 3, 3, 3, 3, 4, 4]
     with pytest.raises(fs.errors.LinkExceeded, match=r"'client-0'.*more than 4,216 bytes .* 1,300"):
-        fs.run(fs.Newton(names["loss"]), names["sites"], preprocess=fs.data.Preprocess())
+        fs.run(fs.Newton(names["loss"]), names["linked"], preprocess=fs.data.Preprocess())
     found = names["found"]
     assert (found.best.l2, found.best.features) == (1e-4, fs.RandomFourier(50, gamma=0.01))
     assert names["chosen"].converged
@@ -105,13 +106,13 @@ def test_what_the_guide_says_a_link_must_carry(p: int) -> None:
             vectors(algorithm, gradient - 40)
 
 
-def test_every_feature_map_and_link_of_a_run_file_is_described() -> None:
+def test_every_feature_map_and_algorithm_is_described() -> None:
     text = (ROOT / "docs/run-file.md").read_text(encoding="utf-8")
     for name in registry.names("feature map"):
         assert f"| `{name}` |" in text
-    guide = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
-    for name in registry.names("algorithm"):
-        assert f"| `{name}` |" in guide
+    algorithms = (ROOT / "docs/algorithms.md").read_text(encoding="utf-8")
+    for name in (*registry.names("algorithm"), *registry.names("loss")):
+        assert f"| `{name}` |" in algorithms
 
 
 def test_the_skeleton_is_an_algorithm(folder: Path) -> None:
@@ -126,19 +127,83 @@ import fedsolve as fs
 
 data = fs.data.load("diabetes")
 clients = fs.data.partition(data.X, data.y, clients=3)
-for road in ("in_process", "processes"):
+for transport in ("in_process", "processes"):
     skeleton, preprocess = Name(fs.Squared(l2=0.1)), fs.data.Preprocess()
-    run = fs.run(skeleton, clients, preprocess=preprocess, rounds=1000, tolerance=1e-2, transport=road)
+    run = fs.run(skeleton, clients, preprocess=preprocess, rounds=1000, tolerance=1e-2, transport=transport)
     assert run.converged
 """
 
 
-def test_the_readme_names_every_algorithm_and_loss() -> None:
+def test_the_readme_leads_to_every_page() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name in (*registry.names("algorithm"), *registry.names("loss")):
-        assert f"`{name}`" in text
     for document in (ROOT / "docs").glob("*.md"):
-        assert f"docs/{document.name}" in text
+        assert f"(docs/{document.name})" in text
+    index = (ROOT / "docs/reproduce/README.md").read_text(encoding="utf-8")
+    for document in (ROOT / "docs/reproduce").glob("*.md"):
+        assert document.name == "README.md" or f"({document.name})" in index
+    assert "(docs/reproduce/README.md)" in text
+
+
+def test_the_readme_starts_with_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    first = re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[0]
+    commands = [line.split()[0] for line in first.splitlines() if line.startswith("scripts/")]
+    assert commands == ["scripts/demo", "scripts/test"]
+    assert all(os.access(ROOT / command, os.X_OK) for command in commands)
+
+
+def _tree() -> tuple[list[str], list[str]]:
+    """The rooms of the tree in docs/architecture.md in order, and every path it names."""
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    rooms: list[str] = []
+    paths: list[str] = []
+    for line in text.split("```\nfedsolve/\n")[1].split("```")[0].splitlines():
+        named = re.findall(r"([a-z_]+(?:\.py|/))(?=[\s:,)]|$)", line)
+        within = rooms[-1] if line.startswith("    ") else ""
+        if named and named[0].endswith("/"):  # the rest of the line is about what is in this folder
+            within, named = within + named[0], named[1:]
+            paths.append(within)
+        if not line.startswith("    "):
+            rooms += [within] if within else named
+        paths += [within + name for name in named]
+    return rooms, paths
+
+
+def test_the_tree_names_what_there_is() -> None:
+    for path in _tree()[1]:
+        assert (ROOT / "fedsolve" / path).exists(), path
+
+
+def test_the_tree_has_every_room_in_the_order_that_is_checked() -> None:
+    rooms = [room.rstrip("/").removesuffix(".py") for room in _tree()[0]]
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        layers = tomllib.load(file)["tool"]["importlinter"]["contracts"][0]["layers"]
+    ranks = {room.strip(): rank for rank, layer in enumerate(reversed(layers)) for room in layer.split("|")}
+    assert set(rooms) == set(ranks)
+    assert [ranks[room] for room in rooms] == sorted(ranks.values())
+
+
+SPEAKING = [path for path in DOCUMENTS if "decisions" not in path.parts]
+
+
+@pytest.mark.parametrize("path", SPEAKING, ids=lambda path: path.name)
+def test_paths_that_the_text_names_exist(path: Path) -> None:
+    named = re.findall(r"`((?:fedsolve|tests|examples|benchmarks|docs|scripts)/[\w./-]*[\w/])", path.read_text("utf-8"))
+    for name in named:
+        if name not in (
+            "fedsolve/algorithms/",
+            "fedsolve/reproduce/fednewton/table9.py",
+        ):  # to be written by the reader
+            assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize(
+    "path", [*SPEAKING, *sorted((ROOT / "fedsolve/reproduce").rglob("*.py"))], ids=lambda path: path.stem
+)
+def test_papers_are_cited_by_name(path: Path) -> None:
+    """A reader has this repository and nothing else: no numbers for papers, no notes kept elsewhere."""
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"[Pp]aper 00\d|\b[Tt]he notes'|the notes (?:have|say|on|do)|design\.md|style\.md", text) == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
@@ -149,8 +214,19 @@ def test_run_files_are_valid(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(path: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
-        assert "://" in target or (path.parent / target).exists(), target
+    for target in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        page = path.parent / name if name else path
+        assert page.exists(), target
+        assert not anchor or anchor in _anchors(page), target
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_every_key_of_a_run_file_is_described() -> None:

@@ -58,7 +58,8 @@ def test_memory_matters_at_the_round_of_the_resume(tmp_path: Path) -> None:
         fs.run(ALGORITHM, road, rounds=ROUNDS, checkpoint=path, checkpoint_every=4)
     whole = fs.run(ALGORITHM, clients(), rounds=ROUNDS)
     for runtime in road.runtimes.values():
-        kept = {number: memory["c_i"] for number, memory in runtime.versions.items() if "c_i" in memory}
+        key = "algorithm:c_i"
+        kept = {number: memory[key] for number, memory in runtime.versions.items() if key in memory}
         assert len(kept) >= 2  # where the checkpoint stands, and where the client stood when the server died
         assert len({array.tobytes() for array in kept.values()}) == len(kept)
     assert same(fs.run(ALGORITHM, road, rounds=ROUNDS, checkpoint=path, checkpoint_every=4, resume=True), whole)

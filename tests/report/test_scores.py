@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fedsolve.report.scores import score, score_name
 
 from fedsolve.errors import DataError
 from fedsolve.models.linear import LinearModel
-from fedsolve.report.scores import score, score_name
 
 
 def model(link: str, classes: Any = None) -> LinearModel:

@@ -1,4 +1,4 @@
-"""Figures 3 to 5 and Table 3 of paper 000: quick forms against answers found another way, full ones with -m slow."""
+"""Figures 3 to 5 and Table 3 of FedNewton: quick forms against answers found another way, full ones with -m slow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def column(outcome: Outcome, heading: str) -> list[Any]:
 def test_fig3_quick() -> None:
     outcome = perform(find("fednewton-fig3"), quick=True)
     assert outcome.result.status == "ok"
-    # KRR of 10 clients, by another road: its weights are the pooled ones, its error that at the test points.
+    # KRR of 10 clients, computed another way: its weights are the pooled ones, its error that at the test points.
     posed = problem(10, 1000, 0.0, 0)
     inputs, truth = posed.test
     y = np.concatenate([client.y for client in posed.clients])
@@ -48,7 +48,7 @@ def test_fig4_quick() -> None:
 
 
 def test_fig5_quick_follows_the_closed_form() -> None:
-    """e_t = (I − AH)^t e_0, notes on paper 000."""
+    """For a quadratic loss the error is e_t = (I − AH)^t e_0."""
     outcome = perform(find("fednewton-fig5"), quick=True)
     assert outcome.result.status == "ok"
     posed = problem(20, 500, 0.01, 0, beta=0.001)

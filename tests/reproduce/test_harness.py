@@ -24,7 +24,7 @@ from tests.cli.conftest import Command
 def toy() -> Iterator[str]:
     """An experiment of two rows: one that has what it should, one that runs away."""
 
-    @experiment("toy", paper="999", place="Table 1", title="A <toy> & more", takes="no time", seeds=3)
+    @experiment("toy", paper="Toy", place="Table 1", title="A <toy> & more", takes="no time", seeds=3)
     def run(seeds: Seeds, quick: bool) -> Result:
         found: dict[str, list[float]] = {"a": [], "b": []}
         for seed, case in seeds.over(found):
@@ -78,7 +78,7 @@ def test_the_command_and_its_folder(command: Command, toy: str, tmp_path: Path) 
     assert "A &lt;toy&gt; &amp; more" in page
     assert "11 (10–12)" in page
     assert "a &lt;begins&gt; at ten" in page
-    assert "2 of 2 hold" in page
+    assert "2 of 2 claims hold" in page
     assert "<toy>" not in page
 
 
@@ -86,7 +86,7 @@ def test_for_people(command: Command, toy: str) -> None:
     said = command("reproduce", toy, "--seeds", "1").out
     for word in (
         "A <toy>",
-        "paper 999, Table 1",
+        "Toy, Table 1",
         "diverges",
         "yes, as said",
         "a <begins> at ten: yes, 10",
@@ -100,11 +100,11 @@ def test_quick_says_so_and_keeps_apart(command: Command, toy: str, tmp_path: Pat
     command("reproduce", toy)
     before = (tmp_path / "runs/reproduce-toy/table.json").read_bytes()
     said = command("reproduce", toy, "--quick").out
-    assert "no source for anything" in said
+    assert "Do not quote its numbers" in said
     assert (tmp_path / "runs/reproduce-toy/table.json").read_bytes() == before
     quick = tmp_path / "runs/reproduce-toy-quick"
     assert json.loads((quick / "table.json").read_text())["quick"] is True
-    assert "no source for anything" in (quick / "report.html").read_text()
+    assert "Do not quote its numbers" in (quick / "report.html").read_text()
 
 
 def test_a_folder_of_others_is_kept(command: Command, toy: str, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_folder_of_others_is_kept(command: Command, toy: str, tmp_path: Path) 
     (tmp_path / "home/letter.txt").write_text("mine")
     outcome = command("reproduce", toy, "--output", "home")
     assert outcome.status == 2
-    assert "something else" in outcome.sentence
+    assert "contains other files" in outcome.sentence
     assert command("reproduce", toy, "--output", "out").status == 0
     assert command("reproduce", toy, "--output", "out").status == 0  # its own it replaces
 
@@ -150,8 +150,9 @@ def test_unknown_names(command: Command) -> None:
 def test_listing(command: Command) -> None:
     found = {one["name"]: one for one in command("reproduce", "--list", "--json").json["experiments"]}
     assert list(found) == list(names())
-    assert found["fednewton-cg-rounds"]["paper"] == "000"
+    assert found["fednewton-cg-rounds"]["paper"] == "FedNewton"
     assert all(one["title"] and one["place"] and one["takes"] for one in found.values())
+    assert {one["paper"] for one in found.values()} == {"FedNewton", "SHED"}
     assert "newton-rounds" in command("reproduce", "--list").out
 
 

@@ -1,4 +1,4 @@
-"""The methods of paper 000 side by side, against recurrences written out in NumPy."""
+"""The methods of the FedNewton paper, against recurrences written out in NumPy."""
 
 from __future__ import annotations
 

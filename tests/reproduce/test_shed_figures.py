@@ -1,4 +1,4 @@
-"""Figures 4 to 14 of paper 002 and the counts of its notes: quick forms, against answers found another way."""
+"""Figures 4 to 14 of the SHED paper: quick forms, against answers found another way."""
 
 from __future__ import annotations
 
@@ -173,8 +173,8 @@ def test_a_comparison_counts_to_the_gap_and_says_where_it_was_not_reached() -> N
     assert found.measured("a", "x", "rounds").values == (2, 4)
     assert found.measured("a", "y", "iterations").values == (np.inf, 2)
     assert found.ratio("a", "y", "x", "rounds").values == (np.inf, 1.0)
-    assert found.columns[3].write(Measured((np.inf,))) == "not there"
-    assert "after 5 rounds" in found.notes[1]
+    assert found.columns[3].write(Measured((np.inf,))) == "not reached"
+    assert "within 5 rounds" in found.notes[1]
     # What was not reached by either says nothing of which is faster.
     nothing = found.ratio("a", "x", "y", "rounds")
     assert np.isnan(nothing.values[0])

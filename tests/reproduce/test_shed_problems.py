@@ -1,4 +1,4 @@
-"""The problems of paper 002: who has what, and the counts of the notes."""
+"""The problems of the SHED paper: who has which data, and iteration counts beside a reference implementation."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_trace_counts_what_the_paper_counts() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_counts_of_the_notes_on_fashion_mnist(seed: int) -> None:
+def test_reference_counts_on_fashion_mnist(seed: int) -> None:
     """Exact Newton about 11 iterations, GIANT about 370, moving with the split by a quarter; far fewer if iid."""
     counts = {}
     for iid in (False, True):
@@ -150,7 +150,7 @@ def test_giant_degrades_on_songs_by_year() -> None:
         return follow(giant, optimum(clients, even.loss), gap=1e-10, iterations=500).iterations(1e-10)
 
     few, many = iterations(even.clients), iterations(by_year.clients)
-    assert 15 <= few <= 21  # the notes have 18
+    assert 15 <= few <= 21  # reference: 18
     assert many > 2 * few
     for seed in range(4):
         parts = np.split(np.random.default_rng(seed).permutation(len(y)), cuts)

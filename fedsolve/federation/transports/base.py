@@ -14,7 +14,10 @@ Versions = dict[int, dict[str, Value]]
 class Transport(Protocol):
     """Knows clients and wire, not algorithms.
 
-    One that knows why clients are missing from the last exchange says so in a dict `absences`, by their names.
+    One that knows why clients are missing from the last exchange says so in a dict `absences`, by their names. One that
+    knows which clients can be reached, without asking or waiting for them, has a method `reachable(names)` that returns
+    those; without it, lost clients are asked in every round with a deadline of 0 seconds. An answer that comes after
+    its exchange should be given with those of a later one: it is not used, but shows that its client is back.
     """
 
     @property

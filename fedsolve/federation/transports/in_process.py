@@ -11,7 +11,8 @@ from threadpoolctl import threadpool_limits
 from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
 from fedsolve.federation.memory import Memory
-from fedsolve.federation.runtime import Runtime, Served
+from fedsolve.federation.runtime import Ahead, Runtime, Served
+from fedsolve.federation.together import Together
 from fedsolve.federation.transports.base import Versions
 from fedsolve.wire.messages import Failure, Reply, Request
 
@@ -24,17 +25,31 @@ class InProcess:
 
     Every run computes anew what clients keep between rounds, so that its accounts are its own; `keep_caches=True` lets
     several runs on the same clients share it (Gram matrices, factors).
+
+    `together=True` runs steps that are marked for it (`@client_step(together=True)`: the local update of `FedAvg`, and
+    the measuring of a run) for many small torch clients in one call, which is several times faster:
+    `fs.run(algorithm, InProcess(clients, together=True))`. The ledger stays the same, and replies equal those of one
+    call each up to rounding, 1e-9 of the largest entry. It is off by default, because without it a run gives the same
+    bits by every transport. After a run, `one_by_one` says what could not be run together, and why.
     """
 
     in_turn = True  # answers come in the order of the requests, and none comes late
 
-    def __init__(self, clients: Sequence[Client], threads: int | None = None, *, keep_caches: bool = False) -> None:
-        self.keep_caches = keep_caches
+    def __init__(
+        self,
+        clients: Sequence[Client],
+        threads: int | None = None,
+        *,
+        keep_caches: bool = False,
+        together: bool = False,
+    ) -> None:
+        self.keep_caches, self.together = keep_caches, together
         self.clients = {client.name: client for client in checked_names(clients)}
         self.threads = threads
         self._runtimes: dict[str, Runtime] = {}
         self._limits: Any = nullcontext()
         self._served: Served | None = None
+        self._together: Together | None = None
         self._backwards = True
 
     @property
@@ -50,23 +65,32 @@ class InProcess:
             for client in self.clients.values():
                 client.forget()
         self._runtimes = {name: Runtime(client, self._served) for name, client in self.clients.items()}
+        self._together = Together(self._runtimes) if self.together else None
+
+    @property
+    def one_by_one(self) -> dict[str, str]:
+        """With `together=True`: the marked steps and the clients that ran by themselves in this run, and why."""
+        return {} if self._together is None else self._together.one_by_one
 
     def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterator[tuple[str, Reply | Failure]]:
         self._backwards = not self._backwards
         asked, early = list(requests.items()), list[tuple[str, Reply | Failure]]()
+        ahead = {} if self._together is None else self._together.ahead(requests)
         if self._backwards:
             # Forwards and backwards by turns: the data visited last is still in the processor's cache, and comes first.
             # But large replies are not held for all: the first one that comes ends this.
-            for name, answer in self._answers(asked[::-1]):
+            for name, answer in self._answers(asked[::-1], ahead):
                 early.append((name, answer))
                 if _size(answer) > LARGE:
                     break
             early.reverse()
-        yield from self._answers(asked[: len(asked) - len(early)])
+        yield from self._answers(asked[: len(asked) - len(early)], ahead)
         yield from early
 
-    def _answers(self, asked: list[tuple[str, Request]]) -> Iterator[tuple[str, Reply | Failure]]:
-        """The answers of some clients in turn.
+    def _answers(
+        self, asked: list[tuple[str, Request]], ahead: Mapping[str, Ahead]
+    ) -> Iterator[tuple[str, Reply | Failure]]:
+        """The answers of some clients in turn; of some, the first results are there already.
 
         Each of the three parts of an answer is done for several clients before the next: between them lie passes over
         the clients' data, which drive everything else out of the processor's cache.
@@ -77,8 +101,8 @@ class InProcess:
             done: list[Any] = []
             held = 0
             for index, memory in enumerate(prepared):
-                _, runtime, request = block[index]
-                done.append(runtime.run(request, memory) if type(memory) is Memory else memory)
+                name, runtime, request = block[index]
+                done.append(runtime.run(request, memory, ahead.get(name)) if type(memory) is Memory else memory)
                 held += _size(done[index])
                 if held > LARGE:  # summed at once, the next one uses the same memory, still in the cache
                     ready, held = _finish(block, prepared, done), 0

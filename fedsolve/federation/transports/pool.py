@@ -40,6 +40,7 @@ class Worker:
     queue: deque[str] = field(default_factory=deque)  # who is to be asked after that
     pending: set[str] = field(default_factory=set)  # whose answer of this exchange has not come
     late: bool = False  # it missed a deadline, and has said nothing since
+    was_stopped: bool = False  # when it missed that deadline
     looks: int = 0  # how often in a row it was found stopped
     deaths: int = 0  # in a row, without an answer in between
     lost: str = ""  # why it is not started again

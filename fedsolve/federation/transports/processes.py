@@ -123,6 +123,20 @@ class Processes:
             kept.attempt, kept.versions = attempt, dict(memories[name])
             self._home[name].channel.send(RESTORE + name.encode(), kept.encode())
 
+    # ── who is there ──
+
+    def reachable(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Those of these clients that could answer now: their workers run, and owe no answer from an earlier exchange.
+        Nothing is sent, and nobody is waited for."""
+        if self._pool is None:
+            return ()
+        for worker, message in self._pool.pump(0.0):  # what came since the last exchange
+            if message is None:
+                self._bury(worker, self._pool.renew(worker), begun=False)
+            else:
+                self._answer(worker, message, {})
+        return tuple(name for name in names if name not in self._given_up and _is_free(self._home[name]))
+
     # ── an exchange ──
 
     def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterator[tuple[str, Reply | Failure]]:
@@ -208,7 +222,8 @@ class Processes:
                 )
         # Where nobody has been asked yet nobody is missing: the new process may still answer in time.
         if begun and death.was_ready:
-            self.absences.update(dict.fromkeys(worker.pending, f"its worker process {death.reason}"))
+            for name in worker.pending:
+                self.absences[name] = self._given_up.get(name, f"its worker process {worker.lost or death.reason}")
             worker.pending.clear()
 
     def _is_awaited(self, worker: Worker, deadline: float | None) -> bool:
@@ -223,15 +238,23 @@ class Processes:
         for worker in self._workers:
             if not worker.pending:
                 continue
-            worker.late = True
+            worker.late, worker.was_stopped = True, worker.is_stopped()
             if worker.lost:
                 reason = f"its worker process {worker.lost}"
             else:
                 reason = "no answer" + ("" if deadline is None else f" within {deadline:g} s")
-                if worker.is_stopped():
+                if worker.was_stopped:
                     reason += f", its worker process {worker.process.pid} is stopped"
             self.absences.update(dict.fromkeys(worker.pending, reason))
             worker.pending.clear()
+
+
+def _is_free(worker: Worker) -> bool:
+    """Whether a worker can be given work. One that was stopped, and has been continued, will first give the answer it
+    owes."""
+    if worker.lost or worker.is_stopped():
+        return False
+    return worker.asked is None or not worker.late or worker.was_stopped
 
 
 def _answers(answer: Reply | Failure, request: Request) -> bool:

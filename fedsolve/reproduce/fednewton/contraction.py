@@ -1,4 +1,4 @@
-"""Paper 000: the estimate of ρ against the exact value on the grid of Figure 3."""
+"""The Lanczos estimate of ρ against its exact value, on the grid of FedNewton's Figure 3."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from fedsolve.reproduce.fednewton.synthetic import L2, SAMPLES, problem
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 
-GRID = (10, 13, 16, 20, 25, 30, 38, 50, 66, 100)  # clients of Fig 3, 1000 down to 100 samples each
+GRID = (10, 13, 16, 20, 25, 30, 38, 50, 66, 100)  # clients of Figure 3, 1000 down to 100 samples each
 STARTS, STEPS = 200, 8
 WITHIN, SHARE = 0.05, 0.95
 
 
 def estimates(clients: int, seed: int, starts: int) -> tuple[float, list[Contractions]]:
-    """The exact ρ of a cell, and its estimates from so many starts."""
+    """The exact ρ of a setting, and one estimate of it per random start."""
     posed = problem(clients, SAMPLES // clients, 0.0, seed)
     return posed.rho, [contraction(Squared(l2=L2), posed.clients, STEPS, start) for start in range(starts)]
 
 
 def wrong(exact: float, found: Contractions) -> bool:
+    """Whether the verdict contradicts the exact ρ."""
     return found.verdict != "too close to say" and (found.verdict == "converges") != (exact < 1)
 
 
 @experiment(
     "fednewton-rho",
-    paper="000",
-    place="notes, ρ by Lanczos",
+    paper="FedNewton",
+    place="beyond the paper",
     title="The contraction factor of FedNewton from 8 Lanczos steps",
     takes="3 min",
     seeds=1,
 )
 def rho(seeds: Seeds, quick: bool) -> Result:
-    """8 steps are within 5 % of the exact ρ from at least 95 % of the starts, and no verdict is wrong."""
+    """Eight Lanczos steps estimate ρ to 5 % from at least 95 % of the starts, and no verdict is wrong."""
     grid, starts = (GRID[3::3], 20) if quick else (GRID, STARTS)
     exact: dict[int, list[float]] = {m: [] for m in grid}
     found: dict[int, list[list[Contractions]]] = {m: [] for m in grid}
@@ -88,10 +89,10 @@ def rho(seeds: Seeds, quick: bool) -> Result:
         ),
         rows=[row(m) for m in grid],
         notes=(
-            f"{starts} starts of {STEPS} steps in each cell, {2 * STEPS + 1} exchanges each; the estimate is never "
+            f"{starts} random starts of {STEPS} steps per row, {2 * STEPS + 1} exchanges each. The estimate is never "
             f"above the exact value (largest ratio {max(max(ratios(m)) for m in grid):.12f}).",
-            "“Below upper”: how often the exact ρ is under the upper bound, which promises 99 %.",
-            "Data as in Fig 3: 10,000 samples among m clients, M = 200, std(Ω) = 0.1, λ = 1e-6, α = β = 0.",
+            "“% below upper” is how often the exact ρ lies below the upper bound, which promises 99 %.",
+            "Data as in Figure 3: 10,000 samples among m clients, M = 200, std(Ω) = 0.1, λ = 1e-6, α = β = 0.",
         ),
         draw=draw,
     )

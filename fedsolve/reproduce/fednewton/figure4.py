@@ -1,4 +1,4 @@
-"""Paper 000, Figure 4: inputs that differ between clients (α, left), and models that do (β, right)."""
+"""FedNewton, Figure 4: clients with different inputs (α, left) and different models (β, right)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedsolve.reproduce.claims import RULE, among_seeds, judged
+from fedsolve.reproduce.claims import REFERENCE, RULE, among_seeds, judged
 from fedsolve.reproduce.fednewton.methods import SHOWN, shown_scores
 from fedsolve.reproduce.fednewton.synthetic import SETTING, VISIBLE, problem
 from fedsolve.reproduce.figures import draw_curves
@@ -19,15 +19,15 @@ from fedsolve.reproduce.tally import Tally
 CLIENTS, EACH = 20, 500
 ALPHAS = (0.0, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.0375, 0.04, 0.05, 0.07)
 BETAS = (0.0, 0.0001, 0.001, 0.01, 0.03, 0.1, 0.3)
-STABLE, UNSTABLE = 0.02, 0.03  # the notes: ρ crosses 1 between these α
-OVERTAKEN = 0.035  # the notes: here the error of eight rounds grows above DKRR's
+STABLE, UNSTABLE = 0.02, 0.03  # reference: ρ crosses 1 between these α
+OVERTAKEN = 0.035  # reference: from here on DKRR's error is below that of eight rounds
 PRINTED_SHIFT, PRINTED_MODEL_SHIFT = 0.466, 0.0135  # the paper's thresholds, in Δ_Dj and Δ_fj
 
 Case = tuple[float, float]  # α, β
 
 
 def crossing(alphas: Sequence[float], ratios: Sequence[float]) -> float:
-    """From where on a ratio stays above 1, between two points by the logarithm; infinite if it ends below."""
+    """Where a ratio rises above 1 for good, interpolated by its logarithm; infinite if it ends below 1."""
     below = [i for i, ratio in enumerate(ratios) if ratio <= 1]
     last = below[-1] if below else 0
     if last == len(ratios) - 1:
@@ -38,13 +38,13 @@ def crossing(alphas: Sequence[float], ratios: Sequence[float]) -> float:
 
 @experiment(
     "fednewton-fig4",
-    paper="000",
+    paper="FedNewton",
     place="Figure 4",
     title="FedNewton on clients with different inputs or different models",
     takes="30 s",
 )
 def fig4(seeds: Seeds, quick: bool) -> Result:
-    """Inputs that differ a little are enough for FedNewton to diverge; models that differ spoil every method alike."""
+    """Slightly different inputs make FedNewton diverge; different models affect all methods alike."""
     alphas, betas = (ALPHAS[::2], BETAS[::3]) if quick else (ALPHAS, BETAS)
     left: list[Case] = [(alpha, 0.0) for alpha in alphas]
     right: list[Case] = [(0.0, beta) for beta in betas]
@@ -109,17 +109,17 @@ def fig4(seeds: Seeds, quick: bool) -> Result:
         ),
         notes=(
             f"{CLIENTS} clients with {EACH} samples each, otherwise as fednewton-fig3; test points have neither shift. "
-            "Where a seed crosses for good is read between the points of the grid, by the logarithm of the ratio; "
-            "that some seeds have a KRR worse than DKRR at α = 0, and so cross there too, is no divergence. " + RULE,
+            "A seed crosses where the ratio rises above 1 for good, interpolated by its logarithm. Some seeds have a "
+            f"KRR worse than DKRR at α = 0; that is not counted as a crossing. {REFERENCE} {RULE}",
             f"The median seed is overtaken at α = {overtaken.median:.3g} and the earliest at "
-            f"{min(overtaken.values):.3g}, where the notes have {OVERTAKEN}.",
+            f"{min(overtaken.values):.3g}, reference {OVERTAKEN}.",
             "Δ_D is the mean spectral norm of C_D − C_Dj, Δ_f the mean of |f* − f_j*| over a client's inputs. The "
-            f"paper writes neither norm and prints thresholds of {PRINTED_SHIFT} and {PRINTED_MODEL_SHIFT}: eight "
+            f"paper states neither norm and prints thresholds of {PRINTED_SHIFT} and {PRINTED_MODEL_SHIFT}: eight "
             f"rounds are overtaken here at Δ_D = {at:.3g}, and no Δ_f but 0 on this grid is below "
-            f"{min(model_shift[1:]):.3g}. The paper's scales are not ours.",
+            f"{min(model_shift[1:]):.3g}. The two scales cannot be compared.",
             f"With β = {betas[-1]:g} the methods end between {min(spoilt):.3g} and {max(spoilt):.3g}; the paper says "
-            "that all are similarly poor once models differ enough.",
+            "that all methods are similarly poor once the models differ enough.",
         ),
         draw=draw,
-        printed_by="notes",
+        printed_by="reference",
     )

@@ -1,4 +1,4 @@
-"""The methods that paper 000 compares, side by side on the same clients.
+"""The methods that the FedNewton paper compares, on the same clients.
 
 All of them start at DKRR (section 7), and share what a client computes once: its Gram matrix and its factors.
 """

@@ -1,4 +1,4 @@
-"""Paper 000: rounds of FedNewton and FedNewtonCG to the pooled solution."""
+"""Rounds of FedNewton and FedNewtonCG to the pooled solution, on FedNewton's synthetic data."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from fedsolve.algorithms import FedNewton, FedNewtonCG
 from fedsolve.losses import Squared
+from fedsolve.reproduce.claims import REFERENCE
 from fedsolve.reproduce.fednewton.synthetic import L2, Problem, problem
 from fedsolve.reproduce.figures import draw_curves, over_rounds
 from fedsolve.reproduce.harness import Seeds, experiment
@@ -17,12 +18,12 @@ from fedsolve.reproduce.iterates import iterates
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 
 TOLERANCE, MOST_ROUNDS, RUNAWAY = 1e-8, 200, 1e3
-ALLOWED = 1.3  # times the notes' rounds
+ALLOWED = 1.3  # times the reference rounds
 
 
 @dataclass(frozen=True)
 class Case:
-    """A line of the notes' table: the setting, and what they print of it (None: diverges)."""
+    """A setting and its reference values (None: diverges)."""
 
     clients: int
     samples: int
@@ -46,7 +47,7 @@ METHODS = {"FedNewton": FedNewton, "FedNewtonCG": FedNewtonCG}
 
 @dataclass(frozen=True)
 class Trace:
-    """The errors of one method after 0, 1, 2, … rounds, until both are within the tolerance or it is hopeless."""
+    """The errors of one method after 0, 1, 2, … rounds, until both are within the tolerance or the method diverges."""
 
     errors: list[float]
     weight_errors: list[float]
@@ -61,6 +62,7 @@ class Trace:
 
 
 def trace(algorithm: Any, of: Problem) -> Trace:
+    """Run an algorithm and record its errors."""
     errors: list[float] = []
     weight_errors: list[float] = []
     for iterate in iterates(algorithm, of.clients):
@@ -78,13 +80,13 @@ def _first(errors: list[float]) -> float:
 
 @experiment(
     "fednewton-cg-rounds",
-    paper="000",
-    place="notes, rounds to 1e-8",
+    paper="FedNewton",
+    place="beyond the paper",
     title="Rounds of FedNewton and FedNewtonCG to the pooled solution",
     takes="15 s",
 )
 def cg_rounds(seeds: Seeds, quick: bool) -> Result:
-    """FedNewtonCG always converges, and where plain FedNewton converges too it needs a third of its rounds."""
+    """FedNewtonCG always converges; where FedNewton converges too, it needs a third of its rounds."""
     cases = CASES[:2] if quick else CASES
     rhos: dict[Case, list[float]] = {case: [] for case in cases}
     traces: dict[Case, dict[str, list[Trace]]] = {case: {name: [] for name in METHODS} for case in cases}
@@ -135,16 +137,16 @@ def cg_rounds(seeds: Seeds, quick: bool) -> Result:
         ),
         rows=[row(case) for case in cases],
         notes=(
-            "Rounds are the first at which the relative federated error is at most 1e-8. The notes do not say "
-            "in which norm; here it is that of predictions, as in paper 000's (7): ‖Φ(w − w_pooled)‖ / ‖Φ w_pooled‖ "
-            "over all training inputs. Of the two tried it gives the notes' counts in the first three rows.",
-            "“By weights” counts FedNewtonCG's rounds until ‖w − w_pooled‖ / ‖w_pooled‖ ≤ 1e-8, which is stricter; the "
-            "verdict holds the larger of the two medians against the notes.",
+            "Rounds until the relative federated error is at most 1e-8. The error is that of predictions, as in the "
+            "paper's equation (7): ‖Φ(w − w_pooled)‖ / ‖Φ w_pooled‖ over all training inputs.",
+            f"{REFERENCE} It does not state its norm; this one gives its counts in the first three rows.",
+            "“By weights” counts FedNewtonCG's rounds until ‖w − w_pooled‖ / ‖w_pooled‖ ≤ 1e-8, which is stricter. The "
+            "verdict compares the larger of the two medians with the reference.",
             "ρ = λ_max(AH) − 1 is from dense eigenvalues, and plain FedNewton converges if and only if it is below 1. "
             f"It varies from seed to seed, from {min(widest):.3g} to {max(widest):.3g} in the last row, "
-            f"where the notes have {cases[-1].rho:g}.",
+            f"where the reference is {cases[-1].rho:g}.",
             "Data: M = 200 features with std(Ω) = 0.1, λ = 1e-6, β = 0; each seed draws data and features anew.",
         ),
         draw=draw,
-        printed_by="notes",
+        printed_by="reference",
     )

@@ -1,4 +1,4 @@
-"""Paper 000's synthetic problem, with what only a simulation knows of it: the pooled solution, ρ, heterogeneity."""
+"""The synthetic problem of the FedNewton paper, with quantities only a simulation knows: pooled solution, ρ, shifts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VISIBLE = (0.95, 1.35)  # errors relative to KRR's: what explodes leaves the fig
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The clients, whose inputs are the random features, and what nobody in the federation has in one place."""
+    """The clients, whose inputs are random features, and the pooled quantities that no client has."""
 
     clients: list[Client]
     features: Array  # Φ of all training inputs

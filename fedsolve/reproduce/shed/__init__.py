@@ -1,4 +1,8 @@
-"""SHED and the methods it is compared with: the figures and tables of its paper."""
+"""The experiments of SHED and the methods it is compared with.
+
+Nicolò Dal Fabbro, Subhrakanti Dey, Michele Rossi, Luca Schenato. SHED: A Newton-type algorithm for federated learning
+based on incremental Hessian eigenvector sharing. Automatica, 2024; arXiv:2202.05800. Results: docs/reproduce/shed.md.
+"""
 
 from fedsolve.reproduce.shed import best, fednl, increments, logistic, newton_rounds, rates
 

@@ -1,4 +1,4 @@
-"""Methods on problems, to one gap: the table and the figure that most experiments of paper 002 are."""
+"""Runs methods on problems until f − f* ≤ 1e-10: the table and figure of most SHED experiments."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ Counted: TypeAlias = Literal["iterations", "rounds", "vectors", "bytes", "hessia
 AXES: dict[Counted, str] = {"rounds": "communication rounds", "vectors": "vectors sent by an agent"}
 Make: TypeAlias = Callable[[int], Problem]  # by the seed
 COUNTING = (
-    "Counted until f − f* ≤ 1e-10. Rounds are exchanges, that of the line search included, as the paper counts them; "
-    "vectors are numbers sent by an agent over n, the losses of a search included; bytes are both ways, all agents."
+    "All counts are until f − f* ≤ 1e-10. Rounds are exchanges including the line search, as the paper counts them; "
+    "vectors are the numbers an agent sends, the losses of a line search included, divided by n; bytes are both ways, "
+    "all agents."
 )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Traces by problem and method, one per seed."""
+    """The traces of a comparison, by problem and method, one per seed."""
 
     traces: Mapping[tuple[str, str], Sequence[Trace]]
     abouts: Mapping[str, str]  # what each problem is, for seed 0
@@ -38,16 +39,16 @@ class Comparison:
     longer: Mapping[str, int] = field(default_factory=dict)  # by method, where it was given others
 
     def measured(self, problem: str, method: str, counted: Counted, printed: float | str | None = None) -> Measured:
-        """At the gap; infinite where it was not reached."""
+        """A count when the gap is reached; infinite where it is not reached."""
         found = self.traces[problem, method]
         return Measured(tuple(one.until(GAP, _counts(one, counted)) for one in found), printed)
 
     def ratio(self, problem: str, over: str, under: str, counted: Counted) -> Measured:
-        """Of two methods, seed by seed; NaN where the second is not there."""
+        """The ratio of two methods, by seed; NaN where the second does not reach the gap."""
         return _ratio(*(self.measured(problem, one, counted) for one in (over, under)))
 
     def between(self, problem: str, other: str, method: str, counted: Counted) -> Measured:
-        """Of one method on two problems, seed by seed; NaN where it is not there on the second."""
+        """The ratio of one method on two problems, by seed; NaN where it does not reach the gap on the second."""
         return _ratio(*(self.measured(one, method, counted) for one in (problem, other)))
 
     @property
@@ -57,7 +58,7 @@ class Comparison:
             Column("problem"),
             Column("method"),
             Column("iterations", whole, infinite="–"),
-            Column("rounds", whole, infinite="not there"),
+            Column("rounds", whole, infinite="not reached"),
             Column("vectors", whole, infinite="–"),
             Column("MB", lambda value: f"{value / 1e6:.3g}", infinite="–"),
             Column("Hessians", whole, infinite="–"),
@@ -77,15 +78,15 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        others = "".join(f", {name} after {rounds:,}" for name, rounds in self.longer.items())
+        others = "".join(f" ({name}: {rounds:,})" for name, rounds in self.longer.items())
         return (
             COUNTING,
-            f"“Not there” is after {self.most:,} rounds{others}.",
+            f"“Not reached” means not within {self.most:,} rounds{others}.",
             *(f"{name}: {about}." for name, about in self.abouts.items()),
         )
 
     def draw(self, figure: Any) -> None:
-        """A row of panels per axis, a column per problem."""
+        """Draw a row of panels per axis and a column per problem."""
         grid = figure.subplots(len(AXES), len(self.abouts), squeeze=False, sharey="col")
         for column, problem in enumerate(self.abouts):
             for row, (counted, label) in enumerate(AXES.items()):
@@ -104,7 +105,10 @@ class Comparison:
 def compare(
     seeds: Seeds, problems: Mapping[str, Make], methods: Sequence[Method] | Mapping[str, Sequence[Method]], most: int
 ) -> Comparison:
-    """Every method on every problem (or by problem those that are named for it), until the gap or so many rounds."""
+    """Run every method on every problem, until the gap is reached or after `most` rounds.
+
+    `methods` is a list, or a mapping from problem to list.
+    """
     lists = methods if isinstance(methods, Mapping) else {name: methods for name in problems}
     cases = [_Case(problem, method) for problem in problems for method in lists[problem]]
     traces: dict[tuple[str, str], list[Trace]] = {(case.problem, case.method.name): [] for case in cases}
@@ -145,7 +149,7 @@ def _counts(trace: Trace, counted: Counted) -> Sequence[float]:
 
 
 def _curve(traces: Sequence[Trace], counted: Counted) -> Curve:
-    """Gaps at the same places for all seeds: between two iterates the gap is that of the earlier one."""
+    """Gaps at the same places for all seeds; between two iterates the gap is that of the earlier one."""
     ends = sorted(_counts(one, counted)[-1] for one in traces)
     places = np.linspace(0.0, ends[len(ends) // 2], POINTS)
     ys = []

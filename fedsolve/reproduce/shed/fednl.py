@@ -1,4 +1,4 @@
-"""FedNL, the method paper 002 compares SHED with: how many rounds, on the problems of the notes."""
+"""Rounds of FedNL, the main baseline of the SHED paper, on a1a, w8a and a9a."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOLERANCE = 1e-10
 
 @dataclass(frozen=True)
 class Trial:
-    """A problem of the notes, a compressor, and until when: the value's or the gradient's tolerance; with a limit."""
+    """A problem, a compressor, the stopping rule (by value or by gradient), and a limit on the rounds."""
 
     case: Case
     compressor: Compressor
@@ -62,14 +62,14 @@ def rounds(trial: Trial, found: Run) -> float:
 
 @experiment(
     "fednl-rounds",
-    paper="002",
-    place="section 6.7 and notes, last section",
+    paper="SHED",
+    place="section 6.7",
     title="FedNL with top-k and rank-1 on a1a, w8a and a9a: rounds",
     takes="15 s",
     seeds=1,  # nothing in it is random
 )
 def fednl_rounds(seeds: Seeds, quick: bool) -> Result:
-    """Option 2 with the spectral-norm shift; the step uses H as it was before the round's corrections."""
+    """FedNL with option 2 (spectral-norm shift); the step uses H without the round's corrections."""
     trials = TRIALS_SMALL if quick else (*TRIALS_SMALL, *TRIALS_LARGE)
     runs: dict[Trial, list[Run]] = {trial: [] for trial in trials}
     for _, trial in seeds.over(trials):
@@ -86,7 +86,7 @@ def fednl_rounds(seeds: Seeds, quick: bool) -> Result:
             "f − f*" if trial.by_value else "‖g‖",
             Measured(counts),
             Measured(tuple(one.history[-1].bytes_up / trial.case.clients for one in found)),
-            Verdict(holds, "no limit stated" if limit is None else f"at most {limit}"),
+            Verdict(holds, "no limit" if limit is None else f"at most {limit}"),
         )
 
     def draw(figure: Any) -> None:
@@ -111,9 +111,9 @@ def fednl_rounds(seeds: Seeds, quick: bool) -> Result:
         ),
         rows=[row(trial) for trial in trials],
         notes=(
-            "From w = 0, H_i⁰ the Hessian there (its bytes counted), step 1, every step whole. Top-k is on the upper "
-            "triangle: a pair counts once. H_i is updated after the step, so the step uses H of before this round's "
-            "corrections.",
+            "Starts at w = 0 with H_i⁰ the Hessian there, whose bytes are counted; step 1, always full. Top-k works on "
+            "the upper triangle, so that a pair counts once. H_i is updated after the step: the step uses H without "
+            "this round's corrections.",
             "a1a: the first 1,600 rows as 16 clients of 100, no intercept, f* = 0.3279231932987089; rounds to "
             "f − f* ≤ 1e-10. w8a and a9a: 142 clients, a constant column penalised like the rest; rounds to "
             "‖g‖ ≤ 1e-10. Bytes are those until ‖g‖ ≤ 1e-10.",

@@ -1,4 +1,4 @@
-"""How far an algorithm is from the pooled optimum, iteration by iteration, and what it had sent until then."""
+"""The distance of an algorithm from the pooled optimum by iteration, with the messages and Hessians so far."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Optimum:
     loss: LinearLoss
     w: Array
     value: float
-    gradient_norm: float  # what rounding leaves of it
+    gradient_norm: float  # at the optimum, from rounding
 
     def gap(self, w: Array) -> float:
         """f(w) − f*. For a quadratic ½ (w − w*)ᵀH(w − w*), which has no cancellation."""
@@ -41,7 +41,7 @@ class Optimum:
 
 
 def optimum(clients: Sequence[Client], loss: LinearLoss) -> Optimum:
-    """Exact Newton until the gradient has not fallen for three rounds."""
+    """Solve by exact Newton, until the gradient norm has not decreased for three rounds."""
     least, w, idle = np.inf, np.zeros(0), 0
     for iterate in iterates(Newton(loss), clients):
         found = norm(iterate.state.gradient)
@@ -58,31 +58,31 @@ def _mean(clients: Sequence[Client], values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Trace:
-    """Iteration by iteration, the start included: the gap, and what had been sent and computed until then."""
+    """Gap, error and costs so far, by iteration; the start is the first entry."""
 
     gaps: list[float]
     errors: list[float]
-    exchanges: list[int]  # communication rounds as paper 002 counts them, that of the backtracking included
+    exchanges: list[int]  # communication rounds as the SHED paper counts them, backtracking included
     vectors: list[float]  # sent by an agent, in vectors as long as w
     bytes: list[int]  # both ways, all agents
     hessians: list[float]  # computed by an agent
 
     def until(self, gap: float, counted: Sequence[float]) -> float:
-        """What had been counted at the first iteration within this gap; infinite if there is none."""
+        """The count at the first iteration within this gap; infinite if there is none."""
         return next((float(count) for count, one in zip(counted, self.gaps, strict=True) if one <= gap), np.inf)
 
     def iterations(self, gap: float) -> float:
         return self.until(gap, range(len(self.gaps)))
 
     def rounds(self, gap: float) -> float:
-        """In communication rounds."""
+        """Communication rounds until this gap."""
         return self.until(gap, self.exchanges)
 
 
 def follow(
     algorithm: Any, best: Optimum, *, gap: float, iterations: float = np.inf, rounds: float = np.inf, seed: int = 0
 ) -> Trace:
-    """Run an algorithm until it is within the gap, or for so many iterations or communication rounds."""
+    """Run an algorithm until it reaches the gap or a limit of iterations or communication rounds."""
     agents = len(best.clients)
     trace = Trace([], [], [], [], [], [])
     for iterate in iterates(algorithm, best.clients, seed):

@@ -1,12 +1,12 @@
-"""Paper 002, Figures 6 and 7: how many eigenvectors a round, and least squares beside other methods."""
+"""SHED, Figures 6 and 7: the number of eigenvectors per round, and least squares beside other methods."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from fedsolve.curvature.collected import HowMany
+from fedsolve.curvature.options import HowMany
 from fedsolve.report.tables import number
-from fedsolve.reproduce.claims import at_least, at_most, spread, stated, within
+from fedsolve.reproduce.claims import REFERENCE, at_least, at_most, spread, stated, within
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result, Verdict
 from fedsolve.reproduce.shed.comparison import DEGRADED, NOT_DEGRADED, Comparison, Make, compare
@@ -15,20 +15,20 @@ from fedsolve.reproduce.shed.problems import Problem, images, songs
 
 MOST = 2000  # rounds
 COUNTS: tuple[HowMany, ...] = (1, 3, 6, 30, "link")
-FEWER = {3: 2.0, 6: 3.2}  # times fewer rounds than with one vector, as the notes have it
+FEWER = {3: 2.0, 6: 3.2}  # reference: times fewer rounds than with one vector
 SHARE = 0.25  # by which a ratio, or a number of vectors that is “about the same”, may differ
 SONGS, IMAGES = "least squares, songs", "logistic, Fashion-MNIST"
 
 
 @experiment(
     "shed-fig6",
-    paper="002",
+    paper="SHED",
     place="Figure 6",
     title="SHED with 1, 3, 6, 30 or a random number of eigenvectors a round",
     takes="2 min",
 )
 def fig6(seeds: Seeds, quick: bool) -> Result:
-    """More vectors a round are fewer rounds for about as much data, up to a point."""
+    """Up to a point, more vectors per round mean fewer rounds for about the same amount of data."""
     problems: dict[str, Make] = {
         SONGS: partial(_songs, iid=True),
         IMAGES: lambda seed: (
@@ -49,12 +49,13 @@ def fig6(seeds: Seeds, quick: bool) -> Result:
         claims=claims,
         notes=(
             *found.notes,
-            "A ratio holds if its median is within 25 % of the notes'; vectors are about the same if within 25 %. "
-            "Rayleigh is d = ⌊2 log₂(1 + 5γ)⌋ with γ ~ Exp(1), anew for each agent in each round, 4 in the mean.",
-            "The paper does not say which split of Fashion-MNIST its figure is of; this one is iid.",
+            f"{REFERENCE} A ratio holds if its median is within 25 % of the reference; “about as many” means "
+            "within 25 %.",
+            "Rayleigh: d = ⌊2 log₂(1 + 5γ)⌋ with γ ~ Exp(1), drawn for each agent in each round; its mean is 4.",
+            "The paper does not state the split of Fashion-MNIST; here it is iid.",
         ),
         draw=found.draw,
-        printed_by="notes",
+        printed_by="reference",
     )
 
 
@@ -91,13 +92,13 @@ IID, BY_YEAR = "songs at random", "songs by year"
 
 @experiment(
     "shed-fig7",
-    paper="002",
+    paper="SHED",
     place="Figure 7",
     title="Least squares on songs: AGD, GIANT and SHED-LS, at random and by year",
     takes="1 min",
 )
 def fig7(seeds: Seeds, quick: bool) -> Result:
-    """GIANT takes many more rounds where agents are unlike, SHED does not."""
+    """GIANT takes many more rounds when agents differ; SHED does not."""
     problems: dict[str, Make] = {IID: partial(_songs, iid=True), BY_YEAR: partial(_songs, iid=False)}
     methods = [AGD_, GIANT_, LS, LS_PLUS][quick:]  # AGD takes most of the time, and gets nowhere
     found = compare(seeds, problems, methods, MOST)
@@ -122,7 +123,7 @@ def fig7(seeds: Seeds, quick: bool) -> Result:
         notes=(
             *found.notes,
             "GIANT's search is Armijo's with α = 1/4, as in the logistic figures; of its slowdown about half is due to "
-            "unequal agents, not to their labels (docs/reproduce.md).",
+            "unequal agents, not to their labels (docs/reproduce/shed.md).",
             "By year nothing is random but the links.",
         ),
         draw=found.draw,

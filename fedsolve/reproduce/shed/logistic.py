@@ -1,4 +1,4 @@
-"""Paper 002, Figures 8 to 14: logistic regression, SHED beside other methods."""
+"""SHED, Figures 8 to 14: logistic regression, SHED beside other methods."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FEATURES = 300  # of images
 MOST, MOST_QUICK = 800, 250  # rounds that a method is given
 IID, SKEWED = "iid", "one other class per agent"
 FAR_WORSE = 2.0  # times the rounds
-PATIENT = replace(GIANT_, most=2400)  # 800 iterations: it is to be seen how much slower it is, not only that it is slow
-ONE_SPLIT = "One split: a run of one method takes up to minutes; --seeds N makes more."
+PATIENT = replace(GIANT_, most=2400)  # 800 iterations, to measure how much slower it is
+ONE_SPLIT = "One split only, because a single run takes up to minutes; --seeds N runs more."
 
 
 def posed(seed: int, dataset: str, mu: float, iid: bool, quick: bool) -> Problem:
-    """The paper's problem; a small one of the same kind in quick forms."""
+    """The problem of the paper; a small one of the same kind in the quick form."""
     if quick:
         return images("emnist_digits", 20, mu, iid=iid, seed=seed, agents=9)
     return w8a(mu, seed=seed) if dataset == "w8a" else images(dataset, FEATURES, mu, iid=iid, seed=seed)
@@ -35,7 +35,7 @@ def posed(seed: int, dataset: str, mu: float, iid: bool, quick: bool) -> Problem
 
 
 def _images(seeds: Seeds, quick: bool, dataset: str, mu: float, methods: list[Method]) -> Result:
-    """GIANT takes many more rounds where agents are unlike; SHED does not."""
+    """GIANT takes many more rounds when agents differ; SHED does not."""
     problems: dict[str, Make] = {
         name: partial(posed, dataset=dataset, mu=mu, iid=name == IID, quick=quick) for name in (IID, SKEWED)
     }
@@ -71,7 +71,7 @@ def _mont_dec(found: Comparison, problem: str, quick: bool) -> list[tuple[str, V
 
 
 def _learned(found: Comparison, problem: str) -> str:
-    """Fib-SHED and FedNL: reported, for the notes say that which is ahead depends on the data."""
+    """A sentence on Fib-SHED and FedNL. It is no claim, because which is faster depends on the data."""
     shed, learned = (found.measured(problem, one.name, "iterations") for one in (FIB, FEDNL))
     other = spread(learned) if np.isfinite(learned.median) else f"more than {found.most:,}"
     return f"{problem}: Fib-SHED takes {spread(shed)} iterations, FedNL {other}; FedNL's search costs no round."
@@ -87,7 +87,7 @@ for _figure, _dataset, _called, _mu, _methods in (
 ):
     experiment(
         f"shed-fig{_figure}",
-        paper="002",
+        paper="SHED",
         place=f"Figure {_figure}",
         title=f"Logistic regression on {_called}, μ = {_mu:g}: SHED beside other methods",
         takes="10 min",
@@ -98,19 +98,19 @@ for _figure, _dataset, _called, _mu, _methods in (
 # ── Figures 10, 11 and 14 ──
 
 MILD, HARD = "μ = 1e-5", "μ = 1e-8"
-SLOWER: Mapping[Method, float] = {FIB: 2.5, FEDNL: 8.0}  # times at μ = 1e-8, the paper says
+SLOWER: Mapping[Method, float] = {FIB: 2.5, FEDNL: 8.0}  # times at μ = 1e-8, according to the paper
 
 
 @experiment(
     "shed-fig10",
-    paper="002",
+    paper="SHED",
     place="Figure 10",
     title="Logistic regression on Fashion-MNIST: what a small μ costs",
     takes="12 min",
     seeds=1,
 )
 def fig10(seeds: Seeds, quick: bool) -> Result:
-    """Fib-SHED suffers less from ill-conditioning than FedNL."""
+    """Ill-conditioning slows Fib-SHED less than FedNL."""
     problems: dict[str, Make] = {
         name: partial(posed, dataset="fashion_mnist", mu=mu, iid=False, quick=quick)
         for name, mu in ((MILD, 1e-5), (HARD, 1e-8))
@@ -141,14 +141,14 @@ TENFOLD = 10.0
 
 @experiment(
     "shed-fig11",
-    paper="002",
+    paper="SHED",
     place="Figure 11",
     title="How often an agent computes its Hessian: Fib-SHED and FedNL",
     takes="6 min",
     seeds=1,
 )
 def fig11(seeds: Seeds, quick: bool) -> Result:
-    """FedNL computes a Hessian in every iteration, SHED at renewals alone."""
+    """FedNL computes a Hessian in every iteration, SHED only at renewals."""
     problems: dict[str, Make] = {
         name: partial(posed, dataset=dataset, mu=1e-5, iid=False, quick=quick)
         for name, dataset in (("Fashion-MNIST", "fashion_mnist"), ("EMNIST", "emnist_digits"), ("w8a", "w8a"))
@@ -170,14 +170,14 @@ def fig11(seeds: Seeds, quick: bool) -> Result:
 
 @experiment(
     "shed-fig14",
-    paper="002",
+    paper="SHED",
     place="Figure 14",
     title="Logistic regression on w8a: SHED beside other methods",
     takes="15 min",
     seeds=1,
 )
 def fig14(seeds: Seeds, quick: bool) -> Result:
-    """Half of the agents have one class only: GIANT is slow, and FedNL is ahead of Fib-SHED."""
+    """Half of the agents have only one class: GIANT is slow, and FedNL is faster than Fib-SHED."""
     problems: dict[str, Make] = {
         f"μ = {mu:g}": partial(posed, dataset="w8a", mu=mu, iid=False, quick=quick) for mu in (1e-5, 1e-6)
     }

@@ -1,4 +1,4 @@
-"""The methods of paper 002, section 6.7, by the names of its figures, and SHED with our options beside them."""
+"""The methods of the SHED paper (section 6.7) under the names of its figures, and SHED with our options."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from fedsolve.algorithms import AGD, GIANT, SHED, FedNL, MontDec, Newton, SHEDLeastSquares
-from fedsolve.curvature.collected import HowMany
 from fedsolve.curvature.compressors import RankR
+from fedsolve.curvature.options import HowMany
 from fedsolve.curvature.renewals import Fibonacci, GradientNorm, Renewals
 from fedsolve.descent import Armijo
 from fedsolve.federation.client import Client
@@ -21,8 +21,11 @@ Make: TypeAlias = Callable[[LinearLoss], Any]
 
 @dataclass(frozen=True)
 class Method:
-    """An algorithm under a name of the figures; `link` is that of every agent, `most` the rounds it is given where that
-    is not what all are given."""
+    """An algorithm under its name in the figures.
+
+    link  the link of every agent
+    most  the limit of rounds, where it differs from that of the other methods
+    """
 
     name: str
     make: Make
@@ -42,20 +45,22 @@ class Method:
 
 
 def as_printed(loss: LinearLoss, increment: HowMany = 1, renewals: Renewals | None = None, **ours: Any) -> SHED:
-    """Algorithm 4 as the paper has it: two exchanges an iteration, eigenvectors in full precision, no L-BFGS. `ours`
-    are options of this library's."""
+    """Algorithm 4 as printed: two exchanges per iteration, eigenvectors in full precision, no L-BFGS.
+
+    `ours` are options of this library that override these.
+    """
     chosen: dict[str, Any] = {"lbfgs": 0, "pipelined": False, "precision": "float64"} | ours
     return SHED(loss, renewals or Fibonacci(), increment, **chosen)
 
 
 def increments(count: HowMany) -> Method:
-    """Fib-SHED with so many eigenvectors a round, or as many as a Rayleigh link lets through."""
+    """Fib-SHED with `count` eigenvectors per round, or as many as a Rayleigh link carries."""
     name = f"Fib-SHED, d = {count}" if count != "link" else "Fib-SHED, Rayleigh"
     return Method(name, lambda loss: as_printed(loss, count), Rayleigh() if count == "link" else None)
 
 
 def least_squares_increments(count: HowMany) -> Method:
-    """The same of SHED-LS."""
+    """SHED-LS with `count` eigenvectors per round, or as many as a Rayleigh link carries."""
     name = f"SHED-LS, d = {count}" if count != "link" else "SHED-LS, Rayleigh"
     return Method(name, lambda loss: SHEDLeastSquares(loss, increment=count), Rayleigh() if count == "link" else None)
 
@@ -65,7 +70,7 @@ FIB_PLUS = increments("link").named("Fib-SHED+")
 GN = Method("GN-SHED", lambda loss: as_printed(loss, renewals=GradientNorm()))
 MONT_DEC = Method("Mont-Dec", lambda loss: MontDec(loss, increment="link"), Rayleigh())
 GIANT_ = Method("GIANT", lambda loss: GIANT(loss, search=Armijo(alpha=0.25), lbfgs=0))
-# FedNL-LS with rank-1 corrections, Hessians sent whole at the start and counted; the paper's “best performing variant”.
+# FedNL-LS with rank-1 corrections, the paper's “best performing variant”. The initial Hessians are counted.
 FEDNL = Method("FedNL", lambda loss: FedNL(loss, RankR(1), option=1))
 AGD_ = Method("AGD", AGD)
 NEWTON = Method("exact Newton", Newton)

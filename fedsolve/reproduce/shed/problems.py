@@ -1,12 +1,12 @@
-"""The problems of paper 002, section 6.1: who has which data, as far as the data is at hand.
+"""The problems of the SHED paper, section 6.1, on the data sets that are available.
 
     problem = images("fashion_mnist", features=100, mu=1e-5, iid=False, seed=0)
     best = optimum(problem.clients, problem.loss)
     trace = follow(GIANT(problem.loss), best, gap=1e-10, iterations=1000)
 
-`about` says of each in one sentence what it is and how it differs from the paper's; tables and figures print it.
-Features are scaled, and images reduced by PCA, with statistics of the pooled data: that is preparation of a simulation,
-which no party could do alone and which no message or byte here accounts for.
+`about` describes each problem in one sentence and says how it differs from the paper's; the reports print it.
+Features are scaled, and images reduced by PCA, with statistics of the pooled data. That is possible only in a
+simulation, and its cost is not counted.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def images(
     dataset: str = "fashion_mnist", features: int = 300, mu: float = 1e-5, *, iid: bool, seed: int, agents: int = AGENTS
 ) -> Problem:
     """One class against the others: half of each agent's images are of the target class, the other half a mixture of
-    the others (iid) or all of one other class, which goes round among the agents."""
+    the others (iid) or all of one other class, assigned to the agents in turn."""
     X, y = principal(dataset, features)
     rng = np.random.default_rng(seed)
     targets = rng.permutation(np.flatnonzero(y == TARGET))
@@ -84,7 +84,11 @@ def images(
         rows = np.sort(np.concatenate([targets[take], rest]))
         clients.append(Client(f"agent-{agent}", X[rows], (y[rows] == TARGET).astype(float)))
     kind = "a mixture of the others" if iid else "one other class per agent"
-    few = f" (the paper has about {PER_AGENT}, from 60,000 images; here are {len(y):,})" if 2 * half < PER_AGENT else ""
+    few = (
+        f" (the paper has about {PER_AGENT}, from 60,000 images; available here are {len(y):,})"
+        if 2 * half < PER_AGENT
+        else ""
+    )
     about = (
         f"{dataset}, PCA to {features} keeping the mean, class {TARGET} against {kind}, {agents} agents of {2 * half} "
         f"images{few}, μ = {mu:g}"
@@ -156,7 +160,7 @@ def news(mu: float = 1e-5, *, seed: int, per_agent: int = 500) -> Problem:
     parts = np.random.default_rng(seed).permutation(len(y))[: agents * per_agent].reshape(agents, per_agent)
     clients = [Client(f"agent-{j}", X[np.sort(rows)], y[np.sort(rows)]) for j, rows in enumerate(parts)]
     about = (
-        f"Online News, {agents} agents of {per_agent} (the paper has 30, from 39,644 articles; here are {len(y):,}), "
-        f"μ = {mu:g}"
+        f"Online News, {agents} agents of {per_agent} (the paper has 30, from 39,644 articles; available here are "
+        f"{len(y):,}), μ = {mu:g}"
     )
     return Problem(clients, Squared(l2=mu), about)

@@ -1,4 +1,4 @@
-"""Paper 002, Figures 4 and 5: the choice of ρ, and the rates that theory promises."""
+"""SHED, Figures 4 and 5: the choice of ρ, and the convergence rates that the theory promises."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ SHIFTS = {"ρ*, η = 1": "middle", "λ_{q+1}, η*": "largest"}
 
 
 @experiment(
-    "shed-fig4", paper="002", place="Figure 4", title="SHED-LS: the choice of ρ, on songs and news", takes="10 s"
+    "shed-fig4", paper="SHED", place="Figure 4", title="SHED-LS: the choice of ρ, on songs and news", takes="10 s"
 )
 def fig4(seeds: Seeds, quick: bool) -> Result:
-    """ρ* in the middle of what is not sent is a little better than the largest of it with the best step."""
+    """ρ* between the eigenvalues not yet sent is slightly better than the largest of them with its best step."""
     made: dict[str, Callable[[int], Problem]] = {"songs": lambda seed: songs(iid=True, seed=seed)}
     if not quick:
         made["news"] = lambda seed: news(seed=seed)
@@ -77,9 +77,9 @@ def fig4(seeds: Seeds, quick: bool) -> Result:
         rows=[(data, name, *(tally.measured((data, name), f"{one:g}") for one in REACHED)) for data, name in traces],
         claims=claims,
         notes=(
-            "Rounds until ‖θ − θ*‖ is so much of ‖θ*‖; SHED-LS with one eigenvector a round. “Nowhere worse” asks for "
-            f"an error at most 1 + 1e-6 times the other's after every round, as long as both are above {LEAST:g}; "
-            "Corollary 2 says so for one step of one agent. “Very similar” is within 25 %.",
+            "Rounds until ‖θ − θ*‖ / ‖θ*‖ falls to the value in the heading; SHED-LS with one eigenvector per round. "
+            "“Nowhere worse” means an error of at most 1 + 1e-6 times the other's after every round, as long as both "
+            f"are above {LEAST:g}; Corollary 2 covers one step of one agent. “Very similar” means within 25 %.",
             *(f"{data}: {about}." for data, about in abouts.items()),
         ),
         draw=draw,
@@ -128,20 +128,20 @@ def _rates(algorithm: Any, best: Optimum, period: int, iterations: int) -> _Rate
     return _Rates(errors, gaps, contractions, periodic_bound(best.clients, best.loss, best.w, period))
 
 
-LATE = 4  # periods, which are late enough for what holds in the end
+LATE = 4  # the last periods, where the asymptotic bound must hold
 LEAST_SQUARES, LOGISTIC = "SHED-LS, songs", "SHED, Fashion-MNIST"
 PERIODS = {LEAST_SQUARES: 35, LOGISTIC: 25}
 
 
 @experiment(
     "shed-fig5",
-    paper="002",
+    paper="SHED",
     place="Figure 5",
     title="SHED with periodic renewals, and the bound on its Lyapunov exponent",
     takes="2 min",
 )
 def fig5(seeds: Seeds, quick: bool) -> Result:
-    """ā_T bounds the mean factor per iteration: of least squares in every period, otherwise in the end."""
+    """ā_T bounds the mean factor per iteration: for least squares in every period, otherwise asymptotically."""
     runs: dict[str, list[_Rates]] = {LEAST_SQUARES: [], LOGISTIC: []}
     abouts: dict[str, str] = {}
     for seed, case in seeds.over(runs):
@@ -151,7 +151,7 @@ def fig5(seeds: Seeds, quick: bool) -> Result:
         renewals = Periodic(PERIODS[case])
         if posed.loss.quadratic:
             algorithm: Any = SHEDLeastSquares(posed.loss, renewals)
-        else:  # the pipeline changes nothing but the time it takes
+        else:  # the pipeline saves time and changes no iterate
             algorithm = as_printed(posed.loss, renewals=renewals, pipelined=True)
         runs[case].append(_rates(algorithm, best, PERIODS[case], iterations))
 

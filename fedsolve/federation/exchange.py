@@ -1,0 +1,126 @@
+"""One exchange, from the calls to their results: requests, answers in turn, aggregation, and what the ledger keeps.
+
+The parts are in modules of their own: `routes` (names of the calls), `requests`, `answers` (who answers, in turn),
+`intake` (replies checked and aggregated), `second_look` (who is to blame if they do not add up), `absence` (who is
+missing and whether the others are enough), `acknowledged` (which reply was used) and `ledger`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fedsolve.errors import ConfigError
+from fedsolve.federation.absence import check_faults
+from fedsolve.federation.answers import Answer, Answers
+from fedsolve.federation.calls import Call
+from fedsolve.federation.intake import Aggregation, Fault, Intake, Spoilt
+from fedsolve.federation.second_look import blamed, is_finite
+from fedsolve.typing import Value
+from fedsolve.wire.messages import MOST_CALLS, Purpose, Reply, Request
+
+
+@dataclass(slots=True)
+class Question:
+    """What is asked in an exchange, of whom, and by which rules."""
+
+    calls: Sequence[Call[Any]]
+    purposes: Sequence[Purpose]
+    asked: tuple[str, ...]
+    exchange: int  # within the round
+    setup: bool  # it prepares the run: nothing is lost in simulation
+    quorum: bool = True  # whether too few answers are an error
+    everyone: bool = False  # whether a single missing answer is one
+    tolerant: bool = False  # whether a client that fails is missing; otherwise its error is raised
+    patience: float | None = None  # to set up: how long to wait at least, where there is a deadline
+    own: dict[int, Value] = field(default_factory=dict)  # the server's own answers, by the place of the call
+    server: tuple[str, float] = ("", 0.0)  # its name and weight, where it has any
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.calls) <= MOST_CALLS:
+            raise ConfigError(
+                f"an exchange has 1 to {MOST_CALLS} calls, got {len(self.calls)}: divide them among several"
+            )
+
+    def waits(self, deadline: float | None) -> float | None:
+        """For how many seconds to wait for answers, where the participation has this deadline."""
+        if deadline is None or self.patience is None:
+            return deadline
+        return self.patience if self.tolerant else max(deadline, self.patience)
+
+
+@dataclass(slots=True)
+class Found:
+    """What an exchange came to."""
+
+    intake: Intake
+    faults: Mapping[str, Fault]
+    results: tuple[Value, ...] | None  # None: nobody answered
+
+
+def aggregate(
+    question: Question,
+    requests: Mapping[str, Request],
+    answers: Answers,
+    aggregation: Aggregation,
+    weights: Mapping[str, float] | None,
+) -> Found:
+    """Ask, and aggregate what comes back.
+
+    With `question.tolerant`, clients whose answers cannot be used are left out, with the reason in `faults`; the error
+    is raised only where all failed alike. Otherwise the first such answer raises its error.
+    """
+    calls, tolerant = question.calls, question.tolerant
+    intake = Intake(calls, aggregation.collectors(calls, weights), tolerant)
+    if not tolerant:
+        intake.take(answers.to(requests))
+        return Found(intake, intake.faults, _outcome(intake, question))
+    replied: list[str] = []
+    stream, results, sound = _noting(answers.to(requests), replied), None, True
+    try:
+        intake.take(stream)
+        results = _outcome(intake, question)
+        sound = results is None or is_finite(results)
+    except Spoilt:
+        intake.skim(stream)
+        sound = False
+    if not sound:
+        asked = {name: requests[name] for name in requests if name in replied and name not in intake.faults}
+        second = Intake(calls, aggregation.collectors(calls, weights), tolerant)
+        second.faults |= intake.faults
+        _look_again(second, answers, asked, calls)
+        intake = second
+        results = _outcome(intake, question)
+    check_faults(len(intake.receipts.names), intake.faults)
+    return Found(intake, intake.faults, results)
+
+
+def _outcome(intake: Intake, question: Question) -> tuple[Value, ...] | None:
+    """The results, the server's own answers included; None if no client answered."""
+    if not intake.receipts.names:
+        return None
+    for place, value in question.own.items():  # last, so that clients are added in their order
+        intake.collectors[place].add_reply(question.server[0], value)
+    return intake.outcome()
+
+
+def _noting(answers: Iterable[tuple[str, Answer]], replied: list[str]) -> Iterator[tuple[str, Answer]]:
+    for name, answer in answers:
+        if type(answer) is Reply:
+            replied.append(name)
+        yield name, answer
+        del answer  # or it would be alive while the next one is computed
+
+
+def _look_again(intake: Intake, answers: Answers, requests: Mapping[str, Request], calls: Sequence[Call[Any]]) -> None:
+    """Ask those who answered again, hold all replies, and take in those that are in order."""
+    held: dict[str, Reply] = {}
+    for name, answer in answers.again(requests):
+        if not isinstance(answer, Reply):
+            intake.skim([(name, answer)])
+        elif intake.accepts(name, answer):
+            held[name] = answer
+    for name, fault in blamed(held, [call.name for call in calls], [call.is_added for call in calls]).items():
+        intake.fail(name, fault)
+    intake.take((name, held[name]) for name in requests if name in held and name not in intake.faults)

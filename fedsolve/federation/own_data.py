@@ -1,0 +1,64 @@
+"""Data of the server's own: steps run on it as on a client's, without a message.
+
+Nothing of it is known to the clients. What is computed is counted, and checked against the step's annotations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fedsolve.errors import DataError, WrongType
+from fedsolve.federation.calls import Call, for_client
+from fedsolve.federation.client import Client
+from fedsolve.federation.memory import scope_of
+from fedsolve.federation.runtime import check_arguments
+from fedsolve.typing import Value
+
+_OWN = 2**32  # calls at the server are numbered from here, apart from those of an exchange, so chance is its own
+
+
+class OwnData:
+    """Runs steps at the server."""
+
+    def __init__(self, client: Client | None, clients: tuple[str, ...]) -> None:
+        if client is not None and client.name in clients:
+            raise DataError(f"the server's data and a client are both named {client.name!r}; names must differ")
+        self._client = client
+        self._moment = (0, 0, 0)
+        self._calls = 0
+
+    @property
+    def client(self) -> Client:
+        """The data. Raises DataError if there is none."""
+        if self._client is None:
+            raise DataError("this algorithm computes with data of the server's own: give it, run(…, server=Client(…))")
+        return self._client
+
+    def enter(self, seed: int, round: int, exchange: int) -> None:
+        """A new moment: chance is seeded like a client's, counts add up."""
+        self._moment, self._calls = (seed, round, exchange), 0
+        if self._client is not None:
+            self._begin(self._client, "")
+
+    def _begin(self, client: Client, scope: str) -> None:
+        counts = client.counts
+        client.enter(client.memory, (*self._moment, _OWN + self._calls), scope)
+        client.counts = counts
+
+    def run(self, call: Call[Any], protocol: str) -> Value:
+        """What a step says of the server's data. `protocol` is the name of the call's protocol."""
+        client, where = self.client, f"{protocol}.{call.name}"
+        given = for_client(call.arguments, client.name)
+        check_arguments(where, call.signature.arguments, given)
+        self._begin(client, scope_of(protocol))
+        self._calls += 1
+        if not client.is_numpy:
+            given = {name: client.localise(value) for name, value in given.items()}
+        value = client.globalise(call.function(call.protocol, client, **given))
+        if not call.signature.returns(value):
+            raise WrongType(
+                f"at the server, {where} answered with a {type(value).__name__}, which is not the "
+                f"{call.signature.returns_hint} it declares"
+            )
+        self._begin(client, "")
+        return value

@@ -1,0 +1,370 @@
+"""Many clients seen as one: their data stacked for `torch.func.vmap`, and the stand-in that a step gets as its client.
+
+A step marked `@client_step(together=True)` is written for one client and runs unchanged for a whole stack. It may use
+
+- `client.design`, `y`, `sample_weight`, `offset`, `weight` and `xp`, in array code: no `float()`, no `if` on values;
+- `client.n_samples`, as a number: where the clients' answers to a comparison differ, the stack is split by them;
+- `client.subset(index)`, `client.draw(function)`, `client.number(value)`, `client.cached(…)` and `client.count(…)`.
+
+Sums over rows must be weighted by `client.sample_weight` wherever it is not None: clients of unequal size are padded
+with copies of their last row, of weight zero. Anything else of a client (its name, memory, generator) raises here, and
+the step then runs for one client at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import ge, gt, le, lt
+from typing import Any, NoReturn, TypeVar, cast
+
+import array_api_compat as api
+import numpy as np
+
+from fedsolve.federation.client import Client
+from fedsolve.federation.links import UNLIMITED
+from fedsolve.federation.memory import Memory, SessionMemory
+from fedsolve.numerics.design import DenseDesign, Design
+from fedsolve.numerics.linalg import namespace, to_numpy
+from fedsolve.typing import Array, Value
+from fedsolve.wire.messages import Counts
+
+T = TypeVar("T")
+
+# Work that a client does each time it is asked. Other work (Gram matrices, features, factors) is done once and kept;
+# a stack keeps nothing, so it would be counted again and again.
+COUNTED_EACH_TIME = frozenset({"gradients", "losses", "products"})
+
+
+class NotTogether(Exception):
+    """A step asked for something that clients in a stack do not have."""
+
+
+class Split(Exception):
+    """The clients of a stack answer a question differently; those with equal answers can go on together."""
+
+    def __init__(self, answers: Sequence[object]) -> None:
+        super().__init__("the step does something else for its number of samples")
+        self.answers = tuple(answers)
+
+
+class Sizes:
+    """The clients' numbers of samples where they differ: an int to a step, as long as all give it the same answer."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Sequence[int]) -> None:
+        self.values = tuple(values)
+
+    def __add__(self, other: int | Sizes) -> Sizes:
+        return Sizes([mine + theirs for mine, theirs in zip(self.values, self._like(other), strict=True)])
+
+    def __mul__(self, other: int | Sizes) -> Sizes:
+        return Sizes([mine * theirs for mine, theirs in zip(self.values, self._like(other), strict=True)])
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __lt__(self, other: int | Sizes) -> bool:
+        return self._compared(lt, other)
+
+    def __le__(self, other: int | Sizes) -> bool:
+        return self._compared(le, other)
+
+    def __gt__(self, other: int | Sizes) -> bool:
+        return self._compared(gt, other)
+
+    def __ge__(self, other: int | Sizes) -> bool:
+        return self._compared(ge, other)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, int | Sizes):
+            return NotImplemented
+        return _agreed([mine == theirs for mine, theirs in zip(self.values, self._like(other), strict=True)])
+
+    __hash__ = None  # type: ignore[assignment]  # equality may split
+
+    def __bool__(self) -> bool:
+        return _agreed([bool(value) for value in self.values])
+
+    def __index__(self) -> int:
+        return _agreed(self.values)
+
+    def _like(self, other: int | Sizes) -> tuple[int, ...]:
+        return other.values if isinstance(other, Sizes) else (other,) * len(self.values)
+
+    def _compared(self, compare: Callable[[int, int], bool], other: int | Sizes) -> bool:
+        return _agreed([compare(mine, theirs) for mine, theirs in zip(self.values, self._like(other), strict=True)])
+
+
+def _agreed(answers: Sequence[T]) -> T:
+    if any(answer != answers[0] for answer in answers):
+        raise Split(answers)
+    return answers[0]
+
+
+def _sizes(values: Sequence[int]) -> int:
+    """A number of samples as a step sees it: an int where all have the same."""
+    return values[0] if len(set(values)) == 1 else cast(int, Sizes(values))
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """The data of several torch clients, with a leading axis for the clients, padded to the longest."""
+
+    clients: tuple[Client, ...]
+    designs: tuple[DenseDesign, ...]  # what was stacked; a client whose design is another by now must be stacked anew
+    arrays: dict[str, Array]  # X, y, weight, client (its place) and, where there are any, sample_weight and offset
+    weighted: bool  # whether sample_weight is the clients' own, and not only there for padded rows
+
+    @classmethod
+    def of(cls, clients: Sequence[Client]) -> Stack:
+        """Copy the data of clients that fit together: see `kind`."""
+        designs = [cast(DenseDesign, client.design) for client in clients]
+        first, rows = clients[0], [client.n_samples for client in clients]
+        weighted, xp, place = first.sample_weight is not None, namespace(first.y), api.device(first.y)
+        arrays = {
+            "X": _padded([design.X for design in designs], max(rows)),
+            "y": _padded([client.y for client in clients], max(rows)),
+            "weight": xp.asarray([client.weight for client in clients], dtype=first.y.dtype, device=place),
+            "client": xp.arange(len(clients), device=place),
+        }
+        if first.offset is not None:
+            arrays["offset"] = _padded([client.offset for client in clients], max(rows))
+        if weighted or min(rows) < max(rows):
+            ones = xp.ones(max(rows), dtype=first.y.dtype, device=place)
+            weights = [client.sample_weight if weighted else ones[: client.n_samples] for client in clients]
+            arrays["sample_weight"] = _padded(weights, max(rows), 0.0)
+        return cls(tuple(clients), tuple(designs), arrays, weighted)
+
+    def take(self, places: Sequence[int]) -> Stack:
+        """Some of the clients, without padding that only the others needed."""
+        xp, y = namespace(self.arrays["y"]), self.arrays["y"]
+        clients, designs = [self.clients[place] for place in places], [self.designs[place] for place in places]
+        rows = [client.n_samples for client in clients]
+        where = xp.asarray(list(places), device=api.device(y))
+        arrays = {name: xp.take(array, where, axis=0) for name, array in self.arrays.items()}
+        for name in ("X", "y", "sample_weight", "offset"):
+            if name in arrays and max(rows) < arrays[name].shape[1]:
+                arrays[name] = arrays[name][:, : max(rows), ...]
+        if not self.weighted and min(rows) == max(rows):
+            arrays.pop("sample_weight", None)
+        arrays["client"] = xp.arange(len(places), device=api.device(y))
+        return Stack(tuple(clients), tuple(designs), arrays, self.weighted)
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    def current(self) -> bool:
+        """Whether the clients still learn from the inputs that were stacked."""
+        return all(client.design is design for client, design in zip(self.clients, self.designs, strict=True))
+
+    def call(self, step: Callable[..., Value], arguments: dict[str, Value], fits: Callable[[Value], bool]) -> Replies:
+        """Run a step for all clients; `fits` checks a reply against its annotation.
+
+        Raises what the step raises, `Split`, or what vmap raises of a step that is not array code throughout."""
+        import torch
+
+        own = {name: self.clients[0].localise(value) for name, value in arguments.items()}
+        made: list[tuple[Value, Counts]] = []
+
+        def one(arrays: dict[str, Array]) -> tuple[Array, ...]:
+            client, leaves = StandIn(self, arrays), list[Array]()
+            made.append((_flattened(step(client, **own), leaves), client.counts))
+            if not leaves:
+                raise NotTogether("its reply has no arrays")
+            return tuple(leaves)
+
+        outputs = torch.func.vmap(one)(self.arrays)
+        form, counts = made[0]
+        return Replies(form, [to_numpy(output) for output in outputs], counts, fits)
+
+
+def _padded(parts: Sequence[Array], rows: int, value: float | None = None) -> Array:
+    """Arrays stacked, each with its last row repeated, or `value`, to so many rows."""
+    stacked = parts[0].new_empty((len(parts), rows, *parts[0].shape[1:]))
+    for place, part in enumerate(parts):
+        n = part.shape[0]
+        stacked[place, :n] = part
+        if n < rows:
+            stacked[place, n:] = part[-1] if value is None else value
+    return stacked
+
+
+def kind(client: Client, design: Design) -> tuple[object, ...] | None:
+    """What clients must have in common to be stacked; None for one that cannot be."""
+    if type(design) is not DenseDesign or not api.is_torch_array(design.X):
+        return None
+    X, y = design.X, client.y
+    return X.device, X.dtype, X.shape[1], y.dtype, y.shape[1:], client.sample_weight is None, client.offset is None
+
+
+class Replies:
+    """What a step answered for each client of a stack, as NumPy. Raises NotTogether unless that fits its annotation."""
+
+    def __init__(self, form: Value, leaves: list[Array], counts: Counts, fits: Callable[[Value], bool]) -> None:
+        self._form, self._counts = form, counts
+        clients = leaves[0].shape[0]
+        finite = np.ones(clients, dtype=bool)
+        for leaf in leaves:
+            finite &= np.isfinite(leaf.reshape(clients, -1)).all(axis=1)
+        self.finite: list[int] = np.flatnonzero(finite).tolist()  # the places of clients without NaN and infinities
+        self.largest = max(float(np.abs(leaf[finite]).max(initial=0.0)) for leaf in leaves)
+        self._parts: list[list[Value]] = [[leaf[place, ...] for place in range(clients)] for leaf in leaves]
+        if not fits(self.value(0)):  # an entry without axes is a number, if that is what the step declares
+            self._parts = [
+                leaf.tolist() if leaf.ndim == 1 else part for leaf, part in zip(leaves, self._parts, strict=True)
+            ]
+        if not fits(self.value(0)):
+            raise NotTogether("its reply is not what it declares")
+
+    def value(self, place: int) -> Value:
+        """The reply of one client."""
+        return _rebuilt(self._form, self._parts, place)
+
+    def counts(self, place: int) -> Counts:
+        """The work of one client."""
+        return {
+            what: amount.values[place] if isinstance(amount, Sizes) else amount for what, amount in self._counts.items()
+        }
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    place: int
+
+
+def _flattened(value: Value, leaves: list[Array]) -> Value:
+    """A reply with its arrays taken out of it."""
+    if api.is_torch_array(value):
+        leaves.append(value)
+        return _Leaf(len(leaves) - 1)
+    if type(value) in (tuple, list):
+        return type(value)(_flattened(item, leaves) for item in value)
+    if type(value) is dict:
+        return {key: _flattened(item, leaves) for key, item in value.items()}
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    raise NotTogether(f"it replies with a {type(value).__name__}")
+
+
+def _rebuilt(form: Value, parts: list[list[Value]], place: int) -> Value:
+    """The reply of one client with its arrays put back."""
+    if type(form) is _Leaf:
+        return parts[form.place][place]
+    if type(form) in (tuple, list):
+        return type(form)([_rebuilt(item, parts, place) for item in form])
+    if type(form) is dict:
+        return {key: _rebuilt(item, parts, place) for key, item in form.items()}
+    return form
+
+
+class _NoMemory(Memory):
+    """A memory that says that it is out of reach."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        """Without items: whoever looks for them gets an error, too."""
+
+    def _refuse(self) -> NoReturn:
+        raise NotTogether("it uses client.memory")
+
+    def __getitem__(self, key: str) -> Value:
+        self._refuse()
+
+    def __setitem__(self, key: str, value: Value) -> None:
+        self._refuse()
+
+    def __delitem__(self, key: str) -> None:
+        self._refuse()
+
+    def __contains__(self, key: object) -> bool:
+        self._refuse()
+
+    def __iter__(self) -> Iterator[str]:
+        self._refuse()
+
+    def __len__(self) -> int:
+        self._refuse()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self._refuse()
+
+
+class StandIn(Client):
+    """The clients of a stack as one, inside vmap. What it does not set is out of a step's reach, and raises."""
+
+    __slots__ = ("_place", "_stack")
+
+    def __init__(self, stack: Stack, arrays: dict[str, Array]) -> None:
+        first = stack.clients[0]
+        self._stack: Stack | None = stack
+        self._place = arrays["client"]
+        self._design = DenseDesign(arrays["X"])
+        self.y, self.weight = arrays["y"], arrays["weight"]
+        self.sample_weight, self.offset = arrays.get("sample_weight"), arrays.get("offset")
+        self.n_samples = _sizes([client.n_samples for client in stack.clients])
+        self.xp, self.is_numpy = first.xp, False
+        self.link, self.room, self.vectors = UNLIMITED, None, None
+        self.protocols, self.fingerprints = first.protocols, first.fingerprints
+        self.memory = _NoMemory()
+        self.counts, self._cache = {}, {}
+
+    @property
+    def design(self) -> Design:
+        assert self._design is not None
+        return self._design
+
+    @property
+    def session(self) -> SessionMemory:
+        raise NotTogether("it uses client.session")
+
+    @property
+    def rng(self) -> np.random.Generator:
+        raise NotTogether("it uses client.rng: client.draw(function) draws for each client by its own generator")
+
+    def draw(self, function: Callable[[np.random.Generator, int], Array]) -> Array:
+        if self._stack is None:
+            raise NotTogether("it draws by chance from a part of a client")
+        drawn = [np.asarray(function(client.rng, client.n_samples)) for client in self._stack.clients]
+        _agreed([array.shape for array in drawn])
+        xp, place = self.xp, api.device(self.y)
+        whole = xp.asarray(np.stack(drawn), device=place)
+        # Looked up by the client's own place, which is how an array gets a value per client inside vmap.
+        return xp.take(whole, xp.reshape(self._place, (1,)), axis=0)[0, ...]
+
+    def number(self, value: Array) -> float:
+        return cast(float, value)  # a number for each client: floats once the step is done
+
+    def subset(self, index: Array) -> Client:
+        part = StandIn.__new__(StandIn)
+        take = self.xp.take
+        for name in ("xp", "is_numpy", "link", "room", "vectors", "protocols", "fingerprints", "memory"):
+            setattr(part, name, getattr(self, name))
+        stack, part._stack, part._place = self._stack, None, self._place
+        part._design, part.y = DenseDesign(take(self.design.sample, index, axis=0)), take(self.y, index, axis=0)
+        part.offset = None if self.offset is None else take(self.offset, index, axis=0)
+        part.n_samples = index.shape[0]
+        part.sample_weight, part.weight = None, float(index.shape[0])
+        # Weights that are only there for padded rows are 1 in every row that can be drawn.
+        if self.sample_weight is not None and (stack is None or stack.weighted):
+            part.sample_weight = take(self.sample_weight, index, axis=0)
+            total = self.xp.sum(part.sample_weight)
+            part.weight = self.xp.where(total > 0, total, self.xp.ones_like(total))
+        part.counts, part._cache = {}, {}
+        return part
+
+    def at(self, key: Any, point: Array, function: Callable[[Array], T]) -> T:
+        return function(point)
+
+    def last(self, key: Any) -> tuple[Array, Any] | None:
+        """Nothing is kept: whether a point is the last one would be a branch on values."""
+        return None
+
+    def keep(self, key: Any, point: Array, value: T) -> T:
+        return value
+
+    def count(self, what: str, amount: int) -> None:
+        if what not in COUNTED_EACH_TIME:
+            raise NotTogether(f"it counts {what}, which a client computes once and keeps")
+        super().count(what, amount)

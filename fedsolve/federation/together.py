@@ -1,0 +1,268 @@
+"""Runs marked client steps for many torch clients in one call; `stacked.py` says what such a step may use.
+
+Small clients spend more time in calls of the array library than in arithmetic. Together they share one call. Clients
+are run together if they have torch tensors on one device, no limit on their link, and were sent the same arguments.
+Their replies equal those of separate calls up to rounding (`TOLERANCE`); counts and sizes in the ledger are the same.
+
+Everything else runs for one client at a time, and `Together.one_by_one` says why:
+- a step that is not array code throughout, or whose reply for one client differs from what that client answers by
+  itself (checked once for each group): from then on;
+- a client whose reply is not finite, and a group in which a step raised an error of the library: in this exchange, so
+  that an error names the client it belongs to.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+
+import array_api_compat as api
+import numpy as np
+
+from fedsolve.errors import FedsolveError
+from fedsolve.federation.client import Client
+from fedsolve.federation.links import UNLIMITED
+from fedsolve.federation.memory import Memory, scope_of
+from fedsolve.federation.protocol import runs_together
+from fedsolve.federation.runtime import Ahead, Runtime, check_arguments
+from fedsolve.federation.stacked import NotTogether, Replies, Split, Stack, kind
+from fedsolve.typing import Value
+from fedsolve.wire.encoding import Part
+from fedsolve.wire.messages import Counts, Request, Route
+
+_log = logging.getLogger(__name__)
+
+# How far a reply from a stack may be from that of the client by itself, relative to the largest entry of all replies.
+TOLERANCE = 1e-9
+# The largest client, in entries of X. Larger ones spend their time on arithmetic, which stacking does not speed up; on
+# the CPU it slows it down (`benchmarks/bench_together.py`).
+MOST_ON_CPU, MOST_ELSEWHERE = 2**15, 2**20
+# The largest stack, and all stacks of a run, in entries of X with padding. Stacks are a copy of the data.
+MOST_OF_STACK, MOST_OF_ALL = 2**24, 2**26
+# The rows of a stack with padding, relative to those of its clients.
+MOST_PADDING = 2.0
+
+Answer = tuple[Part, Counts, float]
+
+
+@dataclass(eq=False)
+class _Group:
+    """A stack, and whether a step's answers for it were compared with those of a client by itself."""
+
+    stack: Stack
+    compared: bool = False
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One marked call of a request: what to run, for whom."""
+
+    name: str
+    route: Route
+    index: int
+    arguments: Part
+    requests: Mapping[str, Request]
+    memories: Mapping[str, Memory]
+
+    def enter(self, client: Client) -> None:
+        head = self.requests[client.name].preamble
+        moment = (head.seed, head.round, head.exchange, self.index)
+        client.enter(self.memories[client.name], moment, scope_of(self.route[0]))
+
+
+class Together:
+    """Runs marked steps for the clients of one process that can be stacked."""
+
+    def __init__(self, runtimes: Mapping[str, Runtime]) -> None:
+        self._runtimes = dict(runtimes)
+        self._clients = {name: runtime.client for name, runtime in runtimes.items() if _may_be_stacked(runtime.client)}
+        # Reasons, by marked step and by client.
+        self._alone: dict[str, str] = {}
+        self._left_out: dict[str, str] = {}
+        self._stacks: list[Stack] | None = None
+        self._groups: dict[str, list[_Group]] = {}  # of each step
+
+    @property
+    def one_by_one(self) -> dict[str, str]:
+        """What ran for one client at a time, and why. Keys are steps ("algorithm.local_update") and clients ("client
+        'north'")."""
+        others = self._runtimes.keys() - self._clients.keys()
+        left_out = dict.fromkeys(others, "it has no torch tensors, or a link with a limit") | self._left_out
+        return self._alone | {f"client {name!r}": left_out[name] for name in self._runtimes if name in left_out}
+
+    def ahead(self, requests: Mapping[str, Request]) -> dict[str, Ahead]:
+        """The results of the first calls of these requests, for those clients that could be asked together."""
+        alike: dict[tuple[int, ...], dict[str, Request]] = {}
+        for name, request in requests.items():
+            if name in self._clients:  # asked the same: one and the same object for all
+                question = (id(request.routes), *map(id, request.arguments))
+                alike.setdefault(question, {})[name] = request
+        return {name: found for some in alike.values() if len(some) > 1 for name, found in self._answered(some)}
+
+    def _answered(self, requests: dict[str, Request]) -> Iterator[tuple[str, Ahead]]:
+        """The results of clients that are asked the same."""
+        request = next(iter(requests.values()))
+        memories: dict[str, Memory] = {}
+        found: dict[str, list[Answer]] = {}
+        # Only the first calls: one after a call that is not run here would be run out of turn.
+        for index, route in enumerate(request.routes.value):
+            name = ".".join(route[:2])
+            if name in self._alone or not self._is_marked(route, requests):
+                break
+            if not index:
+                prepared = {name: self._runtimes[name].prepare(request) for name, request in requests.items()}
+                memories = {name: memory for name, memory in prepared.items() if type(memory) is Memory}
+            agreed = [name for name in memories if self._runtimes[name].agreed_step(route) is not None]
+            memories = {name: memories[name] for name in agreed}
+            call = _Call(name, route, index, request.arguments[index], requests, memories)
+            for name, answer in self._run(call):
+                found.setdefault(name, []).append(answer)
+            memories = {name: memory for name, memory in memories.items() if len(found.get(name, ())) > index}
+        for name, answers in found.items():
+            parts, counts, seconds = zip(*answers, strict=True)
+            yield name, Ahead(list(parts), list(counts), sum(seconds))
+
+    def _is_marked(self, route: Route, requests: Mapping[str, Request]) -> bool:
+        found = self._runtimes[next(iter(requests))].steps.get((route[0], route[1]))
+        return found is not None and runs_together(found[1])
+
+    def _run(self, call: _Call) -> Iterator[tuple[str, Answer]]:
+        """One call, for all groups."""
+        for name in call.memories:
+            call.enter(self._clients[name])  # from here on its design is the one that this call sees
+        groups = self._groups_for(call)
+        for group in [*groups]:
+            there = [place for place, client in enumerate(group.stack.clients) if client.name in call.memories]
+            whole = len(there) == len(group.stack)
+            if call.name not in self._alone and len(there) > 1:
+                yield from self._run_group(call, group, group.stack if whole else group.stack.take(there), groups)
+
+    def _run_group(
+        self, call: _Call, group: _Group, stack: Stack, groups: list[_Group]
+    ) -> Iterator[tuple[str, Answer]]:
+        try:
+            found = [*self._call(call, group, stack)]
+        except Split as split:
+            places: dict[object, list[int]] = {}
+            for place, answer in enumerate(split.answers):
+                places.setdefault(answer, []).append(place)
+            parts = [_Group(stack.take(some)) for some in places.values() if len(some) > 1]
+            if stack is group.stack:  # for good
+                groups.remove(group)
+                groups.extend(parts)
+                lone = [some[0] for some in places.values() if len(some) == 1]
+                self._left_out.update({stack.clients[place].name: str(split) for place in lone})
+            for part in parts:
+                yield from self._run_group(call, part, part.stack, groups)
+        except FedsolveError as error:  # asked by itself, the client it is about says so
+            _log.debug("%s, for %d clients together: %s", call.name, len(stack), error)
+        except Exception as error:  # noted, not hidden: what is wrong with the step itself comes again one by one
+            reason = str(error) if isinstance(error, NotTogether) else f"{type(error).__name__}: {error}"
+            self._alone[call.name] = reason
+            _log.debug("%s runs for one client at a time: %s", call.name, reason)
+        else:
+            yield from found
+
+    def _call(self, call: _Call, group: _Group, stack: Stack) -> Iterator[tuple[str, Answer]]:
+        """One call for one stack."""
+        step = self._runtimes[stack.clients[0].name].agreed_step(call.route)
+        assert step is not None
+        protocol, function, contract = step
+        if call.arguments.checked is not contract:
+            check_arguments(call.name, contract.arguments, call.arguments.value)
+            call.arguments.checked = contract
+        for client in stack.clients:
+            call.enter(client)  # its generator anew, if the call was begun before
+        started = perf_counter()
+        replies = stack.call(partial(function, protocol), call.arguments.value, contract.returns)
+        seconds = (perf_counter() - started) / len(stack)
+        if replies.finite and not group.compared:
+            place = min(replies.finite, key=lambda place: stack.clients[place].n_samples)  # padded most
+            call.enter(stack.clients[place])
+            _compare(stack.clients[place], partial(function, protocol), call.arguments, replies, place)
+            group.compared = True
+        for place in replies.finite:
+            yield stack.clients[place].name, (Part(replies.value(place)), replies.counts(place), seconds)
+
+    def _groups_for(self, call: _Call) -> list[_Group]:
+        """The groups in which a step is run; made anew when a client has come to learn from other inputs."""
+        if self._stacks is None or not all(stack.current() for stack in self._stacks):
+            self._groups, self._left_out = {}, {}
+            self._stacks = [*self._arranged()]
+        if call.name not in self._groups:
+            self._groups[call.name] = [_Group(stack) for stack in self._stacks]
+        return self._groups[call.name]
+
+    def _arranged(self) -> Iterator[Stack]:
+        """All clients that fit together, in stacks that are neither too large nor padded too much."""
+        alike: dict[tuple[object, ...], list[Client]] = {}
+        for client in self._clients.values():
+            shared = kind(client, client.design)
+            if shared is None:
+                self._left_out[client.name] = "its inputs are not one dense matrix"
+            elif client.n_samples * client.design.shape[1] > _most(client):
+                self._left_out[client.name] = "it is so large that it would gain nothing"
+            else:
+                alike.setdefault(shared, []).append(client)
+        room = MOST_OF_ALL
+        for some in alike.values():
+            for members in _cut(sorted(some, key=lambda client: client.n_samples)):
+                numbers = len(members) * members[-1].n_samples * members[-1].design.shape[1]
+                if len(members) == 1 or numbers > room:
+                    reason = "no other is like it" if len(members) == 1 else "the stacks have grown too large"
+                    self._left_out.update({client.name: reason for client in members})
+                    continue
+                room -= numbers
+                yield Stack.of(members)
+
+
+def _may_be_stacked(client: Client) -> bool:
+    return bool(api.is_torch_array(client.y)) and client.link is UNLIMITED
+
+
+def _most(client: Client) -> int:
+    return MOST_ON_CPU if client.y.device.type == "cpu" else MOST_ELSEWHERE
+
+
+def _cut(clients: Sequence[Client]) -> Iterator[list[Client]]:
+    """Clients by growing size, cut where a stack would be too large or padded too much."""
+    members: list[Client] = []
+    rows = 0
+    for client in clients:
+        n, width = client.n_samples, client.design.shape[1]
+        padded = (len(members) + 1) * n
+        if members and (padded > MOST_PADDING * (rows + n) or padded * width > MOST_OF_STACK):
+            yield members
+            members, rows = [], 0
+        members.append(client)
+        rows += n
+    yield members
+
+
+def _compare(client: Client, step: Callable[..., Value], arguments: Part, replies: Replies, place: int) -> None:
+    """Ask one client by itself as well. Raises NotTogether if it answers something else."""
+    own = {name: client.localise(value) for name, value in arguments.value.items()}
+    alone, together = client.globalise(step(client, **own)), replies.value(place)
+    if client.counts != replies.counts(place):
+        raise NotTogether(f"client {client.name!r} by itself counts {client.counts}, together {replies.counts(place)}")
+    if not _close(alone, together, TOLERANCE * replies.largest):
+        raise NotTogether(
+            f"client {client.name!r} by itself answers otherwise than together: sums over samples must be weighted by "
+            "client.sample_weight"
+        )
+
+
+def _close(a: Value, b: Value, bound: float) -> bool:
+    """Whether two replies are of one form and differ by no more than rounding."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.shape == b.shape and a.dtype == b.dtype and bool(np.all(np.abs(a - b) <= bound))
+    if isinstance(a, tuple | list):
+        return len(a) == len(b) and all(_close(x, y, bound) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_close(a[key], b[key], bound) for key in a)
+    return abs(a - b) <= bound if isinstance(a, float) else bool(a == b)
