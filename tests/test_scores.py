@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fedsolve.report.scores import score, score_name
 
 from fedsolve.errors import DataError
 from fedsolve.models.linear import LinearModel
+from fedsolve.models.scores import score, score_name
 
 
 def model(link: str, classes: Any = None) -> LinearModel:
@@ -28,7 +28,7 @@ def model(link: str, classes: Any = None) -> LinearModel:
         (model("softmax"), [0, 1, 2, 2], [0, 1, 2, 0], 0.75),
         (model("softmax"), [0, 1, 2], np.eye(3), 1.0),
         (model("softmax", ("a", "b", "c")), ["a", "b", "c"], ["a", "c", "c"], 2 / 3),
-        (model("softmax", ("a", "b")), ["a", "b"], ["z", "b"], 0.5),  # no class of the model's
+        (model("softmax", ("a", "b", "c")), ["a", "b"], ["z", "b"], 0.5),  # no class of the model's
         (model("identity"), [1.0, 2.0, 3.0], [1, 2, 3], 1.0),
         (model("identity"), [2.0, 2.0, 2.0], [1, 2, 3], 0.0),
         (model("identity"), [2.0, 2.0], ["2", "2"], None),  # no spread to explain
