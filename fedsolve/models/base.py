@@ -150,6 +150,11 @@ class Model(ABC):
         """Whether `predict` gives classes."""
         return self.n_classes is not None
 
+    @property
+    def one_against_rest(self) -> bool:
+        """Whether it tells one class, the second, from everything else: then any other label counts as the first."""
+        return False
+
     def class_codes(self, X: Array) -> Array:
         """The predicted classes as 0, 1, …, whatever they are called."""
         raise ConfigError("only classifiers have classes; this model is a regression")

@@ -157,6 +157,11 @@ class LinearModel(Model):
     def _codes(self, eta: Array) -> Array:
         return (eta > 0).astype(np.int64) if self.link == "logistic" else eta.argmax(axis=1)
 
+    @property
+    def one_against_rest(self) -> bool:
+        """Whether it tells one class from everything else."""
+        return self.link == "logistic"
+
     def positive_probability(self, X: Array) -> Array | None:
         """The probability of the second of two classes; None for other models."""
         return self.predict_proba(X)[:, 1] if self.link == "logistic" else None

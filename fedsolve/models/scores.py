@@ -18,7 +18,7 @@ class Scored(Protocol):
     def is_classifier(self) -> bool: ...
 
     @property
-    def n_classes(self) -> int | None: ...
+    def one_against_rest(self) -> bool: ...
 
     @property
     def classes(self) -> tuple[object, ...] | None: ...
@@ -44,7 +44,7 @@ def score(model: Scored, predictions: Array, truth: Array) -> float | None:
     if not model.is_classifier:
         return _r_squared(predictions, truth)
     labels = truth if np.ndim(truth) == 1 else np.argmax(truth, axis=1)
-    if model.n_classes == 2:
+    if model.one_against_rest:
         positive = 1 if model.classes is None else model.classes[1]
         return float(np.mean(_are(predictions, positive) == _are(labels, positive)))
     pairs = zip(predictions.tolist(), labels.tolist(), strict=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import REFERENCE, RULE, all_smaller, among_seeds
 from fedsolve.reproduce.fednewton.contraction import GRID
 from fedsolve.reproduce.fednewton.methods import ROUNDS, SHOWN, shown_scores
@@ -20,7 +20,7 @@ DIMENSION = 91
 TOO_FEW, ENOUGH = 200, 263  # samples: eight rounds are worse than DKRR below the first, better from the second
 
 
-def _draw(tally: Tally[int], grid: Sequence[int], figure: Any) -> None:
+def _draw(tally: Tally[int], grid: Sequence[int], figure: Figure) -> None:
     axis = figure.subplots()
     curves = tally.relative(grid, [SAMPLES // m for m in grid], list(SHOWN), to="KRR")
     draw_curves(axis, curves, over="samples of a client", log=False)

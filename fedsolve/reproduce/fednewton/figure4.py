@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import REFERENCE, RULE, among_seeds, judged
 from fedsolve.reproduce.fednewton.methods import SHOWN, shown_scores
 from fedsolve.reproduce.fednewton.synthetic import SETTING, VISIBLE, problem
@@ -44,7 +44,7 @@ def _crossings(tally: Tally[Case], left: Sequence[Case], upper: str, lower: str 
     return Measured(tuple(crossing([case[0] for case in left], list(column)) for column in ratios.T))
 
 
-def _draw(tally: Tally[Case], left: Sequence[Case], right: Sequence[Case], figure: Any) -> None:
+def _draw(tally: Tally[Case], left: Sequence[Case], right: Sequence[Case], figure: Figure) -> None:
     axes = figure.subplots(1, 2, sharey=True)
     for axis, some, shift, what in ((axes[0], left, 0, "α, of the inputs"), (axes[1], right, 1, "β, of the models")):
         xs = [case[shift] for case in some]
