@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import daxpy
@@ -43,7 +42,7 @@ class Total:
     __slots__ = ("_sum",)
 
     def __init__(self) -> None:
-        self._sum: Any = None
+        self._sum: _Leaf | None = None
 
     def add(self, value: Value, weight: float | None = None) -> None:
         """Add weight · value; the value itself is left as it is."""
@@ -58,10 +57,11 @@ class Total:
 
     def result(self, scale: float | None = None) -> Value:
         """The sum, or `scale` times it. The last thing asked of it."""
+        assert self._sum is not None, "nothing has been added"
         return self._sum.result(scale)
 
 
-def _sum_for(value: Value) -> Any:
+def _sum_for(value: Value) -> _Leaf:
     kind = type(value)
     if kind is np.ndarray:
         return _Arrays(kind)
@@ -83,9 +83,17 @@ def _sum_for(value: Value) -> Any:
 class _Leaf:
     __slots__ = ("kind", "total")
 
-    def __init__(self, kind: type[Any]) -> None:
+    def __init__(self, kind: type) -> None:
         self.kind = kind
-        self.total: Any = None
+        self.total: Value = None
+
+    def add(self, value: Value, weight: float | None) -> None:
+        """Add weight · value."""
+        raise NotImplementedError
+
+    def result(self, scale: float | None) -> Value:
+        """The sum, times the scale if there is one."""
+        raise NotImplementedError
 
 
 class _Nothing(_Leaf):
@@ -122,7 +130,7 @@ def _add_remainder(x: Array, y: Array, weight: float) -> None:
 class _Arrays(_Leaf):
     __slots__ = ("_by_blas", "_counts", "_term")
 
-    def __init__(self, kind: type[Any], entries: int | None = None) -> None:
+    def __init__(self, kind: type, entries: int | None = None) -> None:
         super().__init__(kind)
         self._term: Array = None  # a place for products, made when first needed
         self._counts = False  # whole numbers stay whole as long as all of them are
@@ -186,7 +194,7 @@ class _Arrays(_Leaf):
 class _Dense(_Arrays):
     """TopK, LowRank and Quantised are added as what they stand for."""
 
-    def add(self, value: Any, weight: float | None) -> None:
+    def add(self, value: Value, weight: float | None) -> None:
         try:
             dense = value.dense()
         except MemoryError:
@@ -245,7 +253,7 @@ class _Symmetrics(_Leaf):
 class _Parts(_Leaf):
     """Tuples, lists, dicts and dataclasses: part by part."""
 
-    def add(self, value: Any, weight: float | None) -> None:
+    def add(self, value: Value, weight: float | None) -> None:
         parts = self._parts_of(value)
         if self.total is None:
             self.total = {key: Total() for key in parts}
@@ -254,7 +262,7 @@ class _Parts(_Leaf):
         for key, part in parts.items():
             self.total[key].add(part, weight)
 
-    def _difference(self, parts: dict[Any, Value]) -> str:
+    def _difference(self, parts: dict[str | int, Value]) -> str:
         """What keeps two replies from being added."""
         if self.kind is not dict:
             return f"lengths cannot be added: {len(self.total)} and {len(parts)}"
@@ -263,14 +271,14 @@ class _Parts(_Leaf):
         ]
         return f"keys cannot be added: only the others have {sides[0][:8]}, only this one has {sides[1][:8]}"
 
-    def _parts_of(self, value: Any) -> dict[Any, Value]:
+    def _parts_of(self, value: Value) -> dict[str | int, Value]:
         if self.kind is dict:
             return value  # type: ignore[no-any-return]
         if self.kind in (tuple, list):
             return dict(enumerate(value))
         return {field.name: getattr(value, field.name) for field in fields(value)}
 
-    def result(self, scale: float | None) -> Any:
+    def result(self, scale: float | None) -> Value:
         results = {key: part.result(scale) for key, part in self.total.items()}
         if self.kind is dict:
             return results

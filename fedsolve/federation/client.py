@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar, cast
 
 import array_api_compat as api
@@ -12,15 +11,25 @@ import numpy as np
 import scipy.sparse as sp
 
 from fedsolve.errors import DataError
-from fedsolve.federation.client_checks import check_client_name, check_weight
+from fedsolve.federation.array_kinds import map_arrays
+from fedsolve.federation.client_checks import check_client_name
+from fedsolve.federation.client_inputs import (
+    checked_inputs,
+    checked_offset,
+    checked_targets,
+    checked_weights,
+    declared_classes,
+    finite_inputs,
+    from_series,
+    labels,
+)
 from fedsolve.federation.links import UNLIMITED, Link
 from fedsolve.federation.memory import SESSION, Memory, SessionMemory, session_memory
 from fedsolve.federation.protocol import client_step
 from fedsolve.numerics.design import Design, as_design
 from fedsolve.numerics.linalg import like, namespace, to_numpy
-from fedsolve.numerics.structured_arrays import STRUCTURED, Symmetric
-from fedsolve.tables.labels import Classes, Labels, checked_classes, encode_labels
-from fedsolve.tables.names import named_matrix, order_of, split_frame, take_columns
+from fedsolve.tables.labels import Classes, Labels
+from fedsolve.tables.names import named_matrix, order_of, take_columns
 from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Counts
 
@@ -59,7 +68,7 @@ class Client:
         *,
         offset: Array | None = None,
         feature_names: Sequence[str] | None = None,
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[object] | None = None,
         link: Link | None = None,
     ) -> None:
         self.name = check_client_name(name)
@@ -67,14 +76,14 @@ class Client:
         X, self.feature_names = named_matrix(X, feature_names, whose)  # a data frame brings its names
         # What a loaded text target was numbered by: compared with that of the others, and no more.
         self.numbering: Classes | None = y.classes if isinstance(y, Labels) else None
-        y, self.classes = (None, _declared(whose, classes)) if y is None else _labels(whose, y, classes)
-        sample_weight, offset = (_from_series(each) for each in (sample_weight, offset))
-        self.X, self.raw = _checked_inputs(name, X)
-        self.y: Array = None if y is None else _checked_targets(name, y, self.X)
+        y, self.classes = (None, declared_classes(whose, classes)) if y is None else labels(whose, y, classes)
+        sample_weight, offset = (from_series(each) for each in (sample_weight, offset))
+        self.X, self.raw = checked_inputs(name, X)
+        self.y: Array = None if y is None else checked_targets(name, y, self.X)
         # An array of this client's kind, with a row for each sample.
-        self._rows = _checked_targets(name, np.zeros(self.X.shape[0]), self.X) if y is None else self.y
-        self.sample_weight = _checked_weights(name, sample_weight, self._rows)
-        self.offset = _checked_offset(name, offset, self._rows)
+        self._rows = checked_targets(name, np.zeros(self.X.shape[0]), self.X) if y is None else self.y
+        self.sample_weight = checked_weights(name, sample_weight, self._rows)
+        self.offset = checked_offset(name, offset, self._rows)
         if self.feature_names is not None and len(self.feature_names) != self.X.shape[1]:
             raise DataError(f"client {name!r}: {len(self.feature_names)} feature names for {self.X.shape[1]} columns")
         if link is not None and not isinstance(link, Link):
@@ -95,10 +104,10 @@ class Client:
         self.room: int | None = None
         # How many vectors beside the gradient its link lets it send in this round; None: as many as it likes.
         self.vectors: int | None = None
-        self.protocols: dict[str, Any] = {}
+        self.protocols: dict[str, object] = {}
         self.fingerprints: dict[str, str] = {}
-        self._cache: dict[Any, tuple[Any, Any]] = {}
-        self._transform: Any = None
+        self._cache: dict[object, tuple[Array | None, Value]] = {}
+        self._transform: Value = None
         self._columns: tuple[str, ...] | None = None  # in the order the federation has agreed on; None: as given
         self._ordered: tuple[tuple[int, ...], Array] | None = None  # the inputs in another order, once asked for
         self._design: Design | None = None if self.raw else as_design(self.X)
@@ -106,7 +115,7 @@ class Client:
         self._generator: np.random.Generator | None = None
         self._held: Client | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[..., Client], tuple[object, ...]]:
         # For worker processes that are spawned: the data goes along, what can be computed again does not.
         kept = (self.name, self.X, self.y, self.sample_weight, self.offset, self.feature_names, self.link)
         return _rebuild, (*kept, self.classes, self.numbering, self._held)
@@ -143,7 +152,7 @@ class Client:
             columns = getattr(transform, "columns", None)
             names = None if columns is None else [column.name for column in columns]
             inputs = self.inputs if names is None else self.ordered(names)
-            self._design = as_design(_finite(self.name, transform.apply(inputs)))
+            self._design = as_design(finite_inputs(self.name, transform.apply(inputs)))
         elif self.raw:
             raise DataError(
                 f"client {self.name!r} has text columns or missing values, which no loss can use: "
@@ -176,11 +185,11 @@ class Client:
 
     def localise(self, value: Value) -> Value:
         """An argument from the wire as this client's own kind of array."""
-        return value if self.is_numpy else _map_arrays(value, lambda array: like(array, self._rows))
+        return value if self.is_numpy else map_arrays(value, lambda array: like(array, self._rows))
 
     def globalise(self, value: Value) -> Value:
         """A reply as NumPy."""
-        return value if self.is_numpy else _map_arrays(value, to_numpy)
+        return value if self.is_numpy else map_arrays(value, to_numpy)
 
     def subset(self, index: Array) -> Client:
         """Some of this client's samples, as a client of their own (a minibatch)."""
@@ -254,25 +263,25 @@ class Client:
 
     # ── what can be computed again ──
 
-    def cached(self, key: Any, compute: Callable[[], T]) -> T:
+    def cached(self, key: object, compute: Callable[[], T]) -> T:
         """`compute()`, done once."""
         found = self._cache.get(key)
         if found is None:
             found = self._cache[key] = (None, compute())
         return cast(T, found[1])
 
-    def at(self, key: Any, point: Array, function: Callable[[Array], T]) -> T:
+    def at(self, key: object, point: Array, function: Callable[[Array], T]) -> T:
         """`function(point)`, kept for the last point."""
         last = self.last(key)
         if last is not None and same_point(last[0], point):
             return last[1]  # type: ignore[no-any-return]
         return self.keep(key, point, function(point))
 
-    def last(self, key: Any) -> tuple[Array, Any] | None:
+    def last(self, key: object) -> tuple[Array, Value] | None:
         """The point for which something is kept under a key, and what is kept."""
         return self._cache.get(key)
 
-    def keep(self, key: Any, point: Array, value: T) -> T:
+    def keep(self, key: object, point: Array, value: T) -> T:
         """Keep a value for the next time it is asked for at this point."""
         frozen = type(point) is np.ndarray and not point.flags.writeable  # as what was sent is
         self._cache[key] = (point if frozen else _copied(point), value)
@@ -348,8 +357,8 @@ def _rebuild(
     name: str,
     X: Array,
     y: Array,
-    weights: Any,
-    offset: Any,
+    weights: Array | None,
+    offset: Array | None,
     feature_names: tuple[str, ...] | None,
     link: Link,
     classes: Classes | None,
@@ -374,135 +383,3 @@ def same_point(a: Array, b: Array) -> bool:
     if type(a) is np.ndarray and a.size and b.size and a.item(0) != b.item(0):
         return False  # two points that differ nearly always do so in their first entry
     return a.shape == b.shape and bool(namespace(a).all(a == b))
-
-
-def _map_arrays(value: Value, function: Callable[[Array], Array]) -> Value:
-    if isinstance(value, Symmetric):
-        return Symmetric(function(value.full()))  # clients compute with the whole matrix
-    if type(value) in STRUCTURED:
-        return type(value)(*(_map_arrays(item, function) for item in value.to_wire()))
-    if api.is_array_api_obj(value):
-        return function(value)
-    if isinstance(value, tuple | list):
-        return type(value)(_map_arrays(item, function) for item in value)
-    if isinstance(value, dict):
-        return {key: _map_arrays(item, function) for key, item in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return type(value)(**{one.name: _map_arrays(getattr(value, one.name), function) for one in fields(value)})
-    return value
-
-
-# ── checks: which client, what came, what was expected, what to do ──
-
-
-def _from_series(values: Any) -> Any:
-    return values.to_numpy() if hasattr(values, "to_numpy") else values
-
-
-def _labels(whose: str, y: Any, classes: Sequence[Any] | None) -> tuple[Any, Classes | None]:
-    """The targets as numbers, and what these stand for: declared classes, or the named columns of a data frame."""
-    y, outputs = split_frame(y, f"{whose}: y")
-    y = _from_series(y)
-    if classes is None:
-        return y, outputs if outputs is not None and len(outputs) > 1 else None
-    declared = checked_classes(classes, whose)
-    values = y if hasattr(y, "shape") else np.asarray(y)
-    if len(values.shape) == 1:
-        return encode_labels(to_numpy(values), declared, whose), declared
-    if len(values.shape) == 2 and values.shape[1] == len(declared):  # a column for each
-        if outputs is not None:
-            order = order_of(outputs, [str(one) for one in declared], f"{whose}: y", "give it a column for each class")
-            values = take_columns(values, order)
-        return values, declared
-    raise DataError(f"{whose}: y has shape {tuple(values.shape)} for {len(declared)} declared classes")
-
-
-def _declared(whose: str, classes: Sequence[Any] | None) -> Classes | None:
-    return None if classes is None else checked_classes(classes, whose)
-
-
-def _checked_inputs(name: str, X: Array) -> tuple[Array, bool]:
-    if not (sp.issparse(X) or hasattr(X, "shape")):
-        X = np.asarray(X)
-    if len(X.shape) != 2:
-        raise DataError(
-            f"client {name!r}: X has shape {tuple(X.shape)}, expected (samples, features); "
-            "for one feature use X.reshape(-1, 1)"
-        )
-    if X.shape[0] == 0:
-        raise DataError(f"client {name!r} is empty: it has no samples; leave it out, or partition otherwise")
-    if X.shape[1] == 0:
-        raise DataError(f"client {name!r} has no features: X has shape {tuple(X.shape)}")
-    if sp.issparse(X):
-        X = sp.csr_array(X, dtype=np.float64)
-        X.sum_duplicates()
-        if not np.isfinite(X.data).all():
-            raise DataError(f"client {name!r}: X has NaN or infinite entries, and a sparse matrix cannot be imputed")
-        return X, False
-    if isinstance(X, np.ndarray):
-        if X.dtype.kind in "OUS":
-            return X, True
-        if X.dtype.kind not in "fiub":
-            raise DataError(f"client {name!r}: X has dtype {X.dtype}, expected numbers or an object array of columns")
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        if np.isinf(X).any():
-            raise DataError(f"client {name!r}: X has infinite entries; make them NaN and impute, or drop the rows")
-        return X, bool(np.isnan(X).any())
-    xp = namespace(X)
-    X = xp.astype(X, xp.float64)
-    if not bool(xp.all(xp.isfinite(X))):
-        raise DataError(f"client {name!r}: X has NaN or infinite entries; impute or drop them first")
-    return X, False
-
-
-def _finite(name: str, X: Array) -> Array:
-    """Preprocessed inputs, which are finite as long as the numbers that were agreed on are sound."""
-    entries = X.data if sp.issparse(X) else X
-    if not bool(namespace(entries).all(namespace(entries).isfinite(entries))):
-        raise DataError(
-            f"client {name!r}: preprocessing makes infinite entries of its columns; the centres and scales that were "
-            "agreed on do not fit its data"
-        )
-    return X
-
-
-def _checked_targets(name: str, y: Array, X: Array) -> Array:
-    y = y if hasattr(y, "shape") else np.asarray(y)
-    if len(y.shape) not in (1, 2) or y.shape[0] != X.shape[0]:
-        raise DataError(f"client {name!r}: y has shape {tuple(y.shape)} for {X.shape[0]} samples")
-    y = to_numpy(y)
-    if y.dtype.kind not in "fiub":
-        raise DataError(
-            f"client {name!r}: y has dtype {y.dtype}, expected numbers; to encode text labels, declare "
-            'what they may be, the same at every client: Client(…, classes=("no", "yes"))'
-        )
-    y = np.ascontiguousarray(y, dtype=np.float64)
-    if not np.isfinite(y).all():
-        bad = int((~np.isfinite(y)).sum())
-        raise DataError(f"client {name!r}: y has {bad} missing or infinite values; drop those rows")
-    return y if isinstance(X, np.ndarray) or sp.issparse(X) else like(y, X)
-
-
-def _checked_weights(name: str, weights: Array | None, y: Array) -> Array | None:
-    if weights is None:
-        return None
-    given = np.ascontiguousarray(to_numpy(weights), dtype=np.float64)
-    if given.shape != (y.shape[0],):
-        raise DataError(f"client {name!r}: sample_weight has shape {given.shape}, expected ({y.shape[0]},)")
-    if not np.isfinite(given).all() or (given < 0).any() or not given.any():
-        raise DataError(f"client {name!r}: sample weights must be finite, not negative, and not all zero")
-    try:
-        with np.errstate(over="ignore"):
-            check_weight(float(given.sum()))
-    except DataError as error:
-        raise DataError(f"client {name!r}: {error}") from None
-    return like(given, y)
-
-
-def _checked_offset(name: str, offset: Array | None, y: Array) -> Array | None:
-    if offset is None:
-        return None
-    given = np.ascontiguousarray(to_numpy(offset), dtype=np.float64)
-    if given.shape != (y.shape[0],) or not np.isfinite(given).all():
-        raise DataError(f"client {name!r}: offset has shape {given.shape}, expected {y.shape[0]} finite numbers")
-    return like(given, y)

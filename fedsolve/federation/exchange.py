@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from fedsolve.errors import ConfigError
 from fedsolve.federation.absence import check_faults
@@ -25,7 +24,7 @@ from fedsolve.wire.messages import MOST_CALLS, Purpose, Reply, Request
 class Question:
     """What is asked in an exchange, of whom, and by which rules."""
 
-    calls: Sequence[Call[Any]]
+    calls: Sequence[Call[object]]
     purposes: Sequence[Purpose]
     asked: tuple[str, ...]
     exchange: int  # within the round
@@ -113,7 +112,9 @@ def _noting(answers: Iterable[tuple[str, Answer]], replied: list[str]) -> Iterat
         del answer  # or it would be alive while the next one is computed
 
 
-def _look_again(intake: Intake, answers: Answers, requests: Mapping[str, Request], calls: Sequence[Call[Any]]) -> None:
+def _look_again(
+    intake: Intake, answers: Answers, requests: Mapping[str, Request], calls: Sequence[Call[object]]
+) -> None:
     """Ask those who answered again, hold all replies, and take in those that are in order."""
     held: dict[str, Reply] = {}
     for name, answer in answers.again(requests):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fedsolve.federation.absence import SILENT, SIMULATED, check_everyone, check_quorum, reasons
 from fedsolve.federation.acknowledged import Acknowledged
@@ -16,13 +16,14 @@ from fedsolve.federation.participation import Participation
 from fedsolve.federation.requests import make_requests
 from fedsolve.federation.routes import Routes
 from fedsolve.federation.transports.base import Transport
+from fedsolve.typing import Value
 from fedsolve.wire.encoding import REQUEST, Preamble
 
 
 class Outcome(NamedTuple):
     """What came of a question: results call by call (None if nobody answered), who answered, and the accounts."""
 
-    results: tuple[Any, ...] | None
+    results: tuple[Value, ...] | None
     answered: tuple[str, ...]
     record: ExchangeRecord
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast, overload
+from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from fedsolve.errors import ConfigError, DataError, FedsolveError
 from fedsolve.federation.absence import in_words
@@ -37,7 +37,7 @@ from fedsolve.federation.routes import Routes
 from fedsolve.federation.transports.base import Transport
 from fedsolve.tables.labels import Classes, agreed_classes, check_numbering
 from fedsolve.tables.names import agreed_columns
-from fedsolve.typing import Array
+from fedsolve.typing import Array, Value
 from fedsolve.version import __version__
 from fedsolve.wire.messages import Purpose
 
@@ -57,6 +57,14 @@ MEASURE_EXCHANGE = 2**30
 SETUP_SECONDS = 60.0
 
 
+class HasShape(Protocol):
+    """A loss, as far as it says where to begin and what shape the weights of a problem have."""
+
+    def shape(self, features: int, outputs: tuple[int, ...], /) -> tuple[int, ...]: ...
+
+    def start_point(self, features: int, outputs: tuple[int, ...], /) -> Array: ...
+
+
 class Federation:
     """All clients, seen from the server.
 
@@ -67,7 +75,7 @@ class Federation:
     def __init__(
         self,
         transport: Transport,
-        protocols: Mapping[str, Any],
+        protocols: Mapping[str, object],
         *,
         seed: int = 0,
         participation: Participation | None = None,
@@ -101,7 +109,7 @@ class Federation:
         self._resuming = False
         self._present: tuple[str, ...] = self.clients
         self._previous: tuple[str, ...] | None = None
-        self._attached: tuple[tuple[Call[Any], ...], Callable[[tuple[Any, ...]], None]] | None = None
+        self._attached: tuple[tuple[Call[object], ...], Callable[[tuple[Value, ...]], None]] | None = None
 
     # ── the verbs ──
 
@@ -134,7 +142,7 @@ class Federation:
     @overload
     def exchange(self, *calls: Call[T]) -> tuple[T, ...]: ...
 
-    def exchange(self, *calls: Call[Any]) -> tuple[Any, ...]:
+    def exchange(self, *calls: Call[object]) -> tuple[Value, ...]:
         """Several calls in one message each way; the results in the order of the calls."""
         if self._attached is None:
             return self._run(calls, _purposes(self._purpose, calls))
@@ -231,7 +239,7 @@ class Federation:
                 raise DataError(f"client {name!r} has targets of shape {info.outputs}, {whose!r} of {said.outputs}")
         return said.outputs
 
-    def start_point(self, loss: Any) -> Array:
+    def start_point(self, loss: HasShape) -> Array:
         """Where to begin: the warm start if one was given, else where the loss begins, as a rule at zero."""
         shape = loss.shape(self.features, self.outputs)
         if self.warm_start is None:
@@ -332,7 +340,7 @@ class Federation:
         self._present = self._exchanges.attendance.present(invited)
         self._own.enter(self.seed, self.round, self._exchange)
 
-    def measure(self, *calls: Call[Any]) -> tuple[tuple[Any, ...], float] | None:
+    def measure(self, *calls: Call[object]) -> tuple[tuple[Value, ...], float] | None:
         """An exchange with all clients that serves only to measure: results, and the share of the weight behind them.
 
         It leaves the cohort of the round as it is, and holds no quorum; None if nobody answered.
@@ -349,7 +357,7 @@ class Federation:
             self._present = cohort
             self._measures += 1
 
-    def attach(self, calls: tuple[Call[Any], ...], receive: Callable[[tuple[Any, ...]], None]) -> None:
+    def attach(self, calls: tuple[Call[object], ...], receive: Callable[[tuple[Value, ...]], None]) -> None:
         """Let `calls` travel with the next exchange, and hand their results to `receive`."""
         self._attached = (calls, receive)
 
@@ -382,7 +390,7 @@ class Federation:
 
     # ── one exchange ──
 
-    def _run(self, calls: Sequence[Call[Any]], purposes: Sequence[Purpose]) -> tuple[Any, ...]:
+    def _run(self, calls: Sequence[Call[object]], purposes: Sequence[Purpose]) -> tuple[Value, ...]:
         """An exchange with those of the round, or, to set up, with everyone who is not lost."""
         if not calls or purposes[0] != "setup":
             asked = self.participation.asked(self.round, self._exchange, self._present)
@@ -396,7 +404,7 @@ class Federation:
         assert found is not None, "without an answer there is no quorum"
         return found
 
-    def _ask(self, question: Question) -> tuple[Any, ...] | None:
+    def _ask(self, question: Question) -> tuple[Value, ...] | None:
         """One exchange, with its accounts written down; None if nobody answered."""
         for place, call in enumerate(question.calls):
             if call.counts_server:
@@ -415,5 +423,5 @@ class Federation:
         return outcome.results
 
 
-def _purposes(purpose: Purpose, calls: Sequence[Call[Any]]) -> tuple[Purpose, ...]:
+def _purposes(purpose: Purpose, calls: Sequence[Call[object]]) -> tuple[Purpose, ...]:
     return (purpose,) * len(calls)

@@ -8,7 +8,7 @@ route tells a client whether its reply will be averaged (then the weight is appl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from fedsolve.errors import FedsolveError, TooLarge, WrongType
 from fedsolve.federation.calls import Call, Collector
@@ -21,14 +21,16 @@ class Aggregation(Protocol):
     """Makes what takes in the replies to each call of an exchange."""
 
     def collectors(
-        self, calls: Sequence[Call[Any]], weights: Mapping[str, float] | None
-    ) -> Sequence[Collector[Any]]: ...
+        self, calls: Sequence[Call[object]], weights: Mapping[str, float] | None
+    ) -> Sequence[Collector[object]]: ...
 
 
 class InTheClear:
     """The server's process sees every reply. Without weights all clients count the same."""
 
-    def collectors(self, calls: Sequence[Call[Any]], weights: Mapping[str, float] | None) -> Sequence[Collector[Any]]:
+    def collectors(
+        self, calls: Sequence[Call[object]], weights: Mapping[str, float] | None
+    ) -> Sequence[Collector[object]]:
         return [call.collector(weights) for call in calls]
 
 
@@ -52,7 +54,7 @@ class Intake:
     its error is raised.
     """
 
-    def __init__(self, calls: Sequence[Call[Any]], collectors: Sequence[Collector[Any]], tolerant: bool) -> None:
+    def __init__(self, calls: Sequence[Call[object]], collectors: Sequence[Collector[object]], tolerant: bool) -> None:
         self.receipts = Receipts(len(calls))
         self.faults: dict[str, Fault] = {}
         self.tolerant = tolerant

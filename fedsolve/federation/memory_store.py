@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from weakref import WeakValueDictionary
 
 from fedsolve import version as library
@@ -44,7 +43,7 @@ class MemoryStore:
         self._take()
         write_atomically(self.place, *sealed.seal(sealed.MEMORY, payload))
 
-    def read(self, types: frozenset[type[Any]]) -> tuple[int, dict[int, dict[str, Value]]]:
+    def read(self, types: frozenset[type]) -> tuple[int, dict[int, dict[str, Value]]]:
         """The attempt and the versions that were written last; those of a client that has never answered, if none."""
         self._take()
         if not os.path.lexists(self.place):

@@ -5,13 +5,11 @@ Nothing of it is known to the clients. What is computed is counted, and checked 
 
 from __future__ import annotations
 
-from typing import Any
-
 from fedsolve.errors import DataError, WrongType
 from fedsolve.federation.calls import Call, for_client
 from fedsolve.federation.client import Client
 from fedsolve.federation.memory import scope_of
-from fedsolve.federation.runtime import check_arguments
+from fedsolve.federation.served import check_arguments
 from fedsolve.typing import Value
 
 _OWN = 2**32  # calls at the server are numbered from here, apart from those of an exchange, so chance is its own
@@ -36,8 +34,8 @@ class OwnData:
 
     def enter(self, seed: int, round: int, exchange: int) -> None:
         """A new moment: chance is seeded like a client's, counts add up."""
-        self._moment, self._calls = (seed, round, exchange), 0
         if self._client is not None:
+            self._moment, self._calls = (seed, round, exchange), 0
             self._begin(self._client, "")
 
     def _begin(self, client: Client, scope: str) -> None:
@@ -45,7 +43,7 @@ class OwnData:
         client.enter(client.memory, (*self._moment, _OWN + self._calls), scope)
         client.counts = counts
 
-    def run(self, call: Call[Any], protocol: str) -> Value:
+    def run(self, call: Call[object], protocol: str) -> Value:
         """What a step says of the server's data. `protocol` is the name of the call's protocol."""
         client, where = self.client, f"{protocol}.{call.name}"
         given = for_client(call.arguments, client.name)

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar, get_type_hints, overload
+from typing import TypeVar, get_type_hints, overload
 
 from fedsolve.errors import ConfigError
 from fedsolve.plain import describe as describe
 from fedsolve.plain import fingerprint as fingerprint
+from fedsolve.typing import Value
 from fedsolve.wire.contracts import Check, by_name, checker, dataclasses_in
 
-Step = TypeVar("Step", bound=Callable[..., Any])
+Step = TypeVar("Step", bound=Callable[..., object])
 
 _MARK = "__client_step__"
 _TOGETHER = "__together__"
@@ -51,7 +52,7 @@ def client_step(
     return mark if function is None else mark(function)
 
 
-def is_client_step(function: Any) -> bool:
+def is_client_step(function: object) -> bool:
     return getattr(function, _MARK, False) is True
 
 
@@ -71,12 +72,12 @@ class Signature:
 
     arguments: dict[str, Check]
     returns: Check
-    returns_hint: Any
-    types: frozenset[type[Any]]
+    returns_hint: object
+    types: frozenset[type]
 
 
 @cache
-def signature(function: Callable[..., Any]) -> Signature:
+def signature(function: Callable[..., object]) -> Signature:
     """Read a step's annotations."""
     hints = get_type_hints(function)
     parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
@@ -92,13 +93,13 @@ def signature(function: Callable[..., Any]) -> Signature:
     return Signature({k: checker(v) for k, v in arguments.items()}, checker(returned), returned, frozenset(found))
 
 
-def steps(protocol: Any) -> dict[str, Callable[..., Any]]:
+def steps(protocol: object) -> dict[str, Callable[..., Value]]:
     """The client steps of a protocol by name."""
     kind = type(protocol)
     return {name: getattr(kind, name) for name in dir(kind) if is_client_step(getattr(kind, name, None))}
 
 
-def collect(name: str, protocol: Any) -> Iterator[tuple[str, Any]]:
+def collect(name: str, protocol: object) -> Iterator[tuple[str, object]]:
     """A protocol and the protocols among its fields, each under its path: `algorithm`, `algorithm.search`."""
     if isinstance(protocol, type):
         raise ConfigError(f"{name} is the class {protocol.__name__}: call it, {protocol.__name__}(…)")
@@ -111,7 +112,7 @@ def collect(name: str, protocol: Any) -> Iterator[tuple[str, Any]]:
             yield from collect(f"{name}.{field.name}", inner)
 
 
-def types_of(protocols: Mapping[str, Any]) -> frozenset[type[Any]]:
+def types_of(protocols: Mapping[str, object]) -> frozenset[type]:
     """Every dataclass that may travel between the two sides of these protocols."""
     found = {
         one for protocol in protocols.values() for step in steps(protocol).values() for one in signature(step).types

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fedsolve.errors import (
     FedsolveError,
@@ -24,16 +24,15 @@ from fedsolve.errors import (
     MemoryLost,
     ProtocolMismatch,
     WireError,
-    WrongType,
 )
 from fedsolve.federation.client import Client
-from fedsolve.federation.joining import JOINED, Joining
-from fedsolve.federation.link_meter import Meter, purpose_of, used_before, used_so_far, write_down
+from fedsolve.federation.joining import JOINED
+from fedsolve.federation.link_meter import Meter, used_before, used_so_far, write_down
 from fedsolve.federation.links import UNLIMITED
-from fedsolve.federation.memory import Memory, scope_of
+from fedsolve.federation.memory import Memory
 from fedsolve.federation.memory_store import MemoryStore
-from fedsolve.federation.protocol import Signature, fingerprint, is_server_only, signature, steps, types_of
-from fedsolve.text import shortened
+from fedsolve.federation.served import Joined, Served, ServedStep, check_arguments
+from fedsolve.federation.versions import still_needed
 from fedsolve.typing import Value
 from fedsolve.wire import encoding as wire
 from fedsolve.wire.encoding import FAILURE, Part, Preamble
@@ -44,9 +43,6 @@ ENVELOPE_RESERVE = 256
 # How far ahead of the last attempt it knows a client believes a server to be: restarts that it never heard of, such as
 # one a minute in the week in which it was away.
 MOST_RESTARTS = 10_000
-
-# Versions that are kept where a request names none of them to be kept.
-MOST_VERSIONS = 8
 
 # Where a failure happened that was in no step
 _SESSION: Route = ["session"]
@@ -60,46 +56,13 @@ class Ahead(NamedTuple):
     seconds: float
 
 
-class Served:
-    """The steps that clients started with some protocols answer: one table for all clients of a process."""
-
-    def __init__(self, protocols: Mapping[str, Any], remember: bool = True) -> None:
-        self.protocols = dict(protocols)
-        self.fingerprints = {name: fingerprint(protocol) for name, protocol in protocols.items()}
-        # Whether clients keep their last reply for the case that it is asked for again. Without, it is computed again.
-        self.remember = remember
-        everything = {**protocols, "session": Joining()}
-        self.steps = {
-            (name, step): (protocol, function, signature(function))
-            for name, protocol in everything.items()
-            for step, function in steps(protocol).items()
-            if not is_server_only(function)
-        }
-        self.types = types_of(everything)
-        # A protocol that is a field of another serves that one's purpose.
-        self.purposes = {
-            name: purpose_of(everything.get(name.partition(".")[0], it)) for name, it in everything.items()
-        }
-        self._agreed: dict[Any, dict[tuple[str, str], Any]] = {}
-
-    def agreed(self, joined: tuple[tuple[str, str], ...] | None) -> dict[tuple[str, str], Any]:
-        """The steps that a server may call which joined with these protocols and fingerprints."""
-        found = self._agreed.get(joined)
-        if found is None:
-            # Fingerprints again: a client that restarts with other hyper-parameters has agreed to nothing.
-            names = {name for name, print_ in joined or () if self.fingerprints.get(name) == print_} | {"session"}
-            found = {route: step for route, step in self.steps.items() if route[0] in names}
-            self._agreed[joined] = found
-        return found
-
-
 class Runtime:
     """Answers requests for one client with the protocols it was started with."""
 
     def __init__(
         self,
         client: Client,
-        protocols: Mapping[str, Any] | Served,
+        protocols: Mapping[str, object] | Served,
         store: MemoryStore | None = None,
     ) -> None:
         self.client = client
@@ -109,7 +72,7 @@ class Runtime:
         self.store = store
         self.attempt = 0  # of the server that joined last
         self.versions: dict[int, dict[str, Value]] = {0: {}}  # the newest is the last of them
-        self._joined: Any = None  # what was agreed, as last seen in the memory
+        self._joined: Joined = None  # what was agreed, as last seen in the memory
         self._open = self.serves.agreed(None)  # the steps that follow from it
         self._last_request: Request | None = None
         self._last_reply: Reply | None = None
@@ -156,7 +119,9 @@ class Runtime:
                 started, routes = started - spent, routes[len(results) :]
             for route in routes:
                 index = len(results)
-                client.enter(memory, (head.seed, head.round, head.exchange, index), scope_of(route[0]))
+                client.enter(
+                    memory, (head.seed, head.round, head.exchange, index), route[0] + ":"
+                )  # `scope_of`, in the hot path
                 if meter is not None:
                     client.room = meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
                 part = self._call(route, request.arguments[index])
@@ -207,7 +172,7 @@ class Runtime:
         own = {name: client.localise(value) for name, value in arguments.value.items()}
         return Part(client.globalise(function(protocol, client, **own)))
 
-    def agreed_step(self, route: Route) -> tuple[Any, Callable[..., Any], Signature] | None:
+    def agreed_step(self, route: Route) -> ServedStep | None:
         """Protocol, function and contract of a step that the server may call; None: it may not."""
         return self._open.get((route[0], route[1]))
 
@@ -279,22 +244,10 @@ class Runtime:
     # ── memory ──
 
     def _commit(self, head: Preamble, memory: dict[str, Value]) -> None:
-        versions = self.versions
-        _, attempt, _, _, number, used, keep, _ = head
-        if attempt != self.attempt:
-            # A server that joins makes nothing forgotten but what came after the reply it goes back to.
-            kept = {earlier: version for earlier, version in versions.items() if earlier < number}
-        elif number in versions:
+        versions, attempt, number = self.versions, head.attempt, head.number
+        if attempt == self.attempt and number in versions:
             return  # answered before this client restarted: what it remembered then stands
-        elif keep == used == next(reversed(versions)):  # as a rule: the reply before this one
-            kept = {used: versions[used]}
-        elif keep in versions:
-            # The newest too: a request that was long on its way must not cost the server the reply to a later one.
-            newest = next(reversed(versions))
-            kept = {keep: versions[keep], used: versions[used], newest: versions[newest]}
-        else:  # no version of ours to keep: nothing is forgotten for that
-            others = [other for other in versions if other != used][-MOST_VERSIONS:]
-            kept = {other: versions[other] for other in (used, *others)}
+        kept = still_needed(versions, head, attempt != self.attempt)
         kept[number] = memory
         if self.store is not None:
             self.store.write(attempt, self._saved(kept))  # if this fails, no reply leaves and nothing changes
@@ -354,13 +307,3 @@ def _failure(head: Preamble, where: str, error: Exception) -> Failure:
         place = f" ({os.path.basename(last[0].filename)}:{last[0].lineno})" if last else ""
         text = f"{type(error).__name__}: {text}{place}"
     return Failure(head._replace(kind=FAILURE), type(error).__name__, where, text, error)
-
-
-def check_arguments(where: str, expected: Mapping[str, Any], given: Mapping[str, Value]) -> None:
-    """Refuse arguments that a step did not declare, or of another type."""
-    if given.keys() != expected.keys():
-        came = shortened(sorted(map(str, given)))
-        raise WrongType(f"{where} takes {sorted(expected)}, got {came}")
-    for name, check in expected.items():
-        if not check(given[name]):
-            raise WrongType(f"{where} got {name} of type {type(given[name]).__name__}, which is not what it declares")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from fedsolve.typing import Value
 from fedsolve.wire.messages import Failure, Reply, Request
@@ -25,7 +25,7 @@ class Transport(Protocol):
         """The clients, in the order in which sums are taken."""
         ...
 
-    def open(self, protocols: Mapping[str, Any]) -> None:
+    def open(self, protocols: Mapping[str, object]) -> None:
         """Start the clients' runtimes with the protocols they will answer."""
         ...
 

@@ -23,12 +23,12 @@ _ALIGNED = 64  # bytes: arrays begin where vector instructions like it
 _BUFFER = struct.Struct("<Q?")  # length, whether it may be written to
 
 # What cloudpickle leaves behind: names that a function or a module should know; the full name of a class.
-Repair = tuple[FunctionType | str | type[Any], dict[str, Any]]
+Repair = tuple[FunctionType | str | type, dict[str, object]]
 
 
-def pack(protocols: Mapping[str, Any], *rest: Any) -> tuple[bytes, list[bytes | memoryview]]:
+def pack(protocols: Mapping[str, object], *rest: object) -> tuple[bytes, list[bytes | memoryview]]:
     """The values as bytes, and the contents of their arrays."""
-    values, buffers = (dict(protocols), *rest), []  # type: tuple[Any, ...], list[pickle.PickleBuffer]
+    values, buffers = (dict(protocols), *rest), []  # type: tuple[object, ...], list[pickle.PickleBuffer]
     try:
         data = pickle.dumps(((), *values), protocol=5, buffer_callback=buffers.append)
         importable = b"__main__" not in data
@@ -60,7 +60,7 @@ def unpack(data: bytearray, contents: bytearray) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _whole(values: Any, buffers: list[pickle.PickleBuffer]) -> bytes:
+def _whole(values: object, buffers: list[pickle.PickleBuffer]) -> bytes:
     import cloudpickle
 
     try:
@@ -78,9 +78,9 @@ def _whole(values: Any, buffers: list[pickle.PickleBuffer]) -> bytes:
 # fingerprints and the wire use the full one.
 
 
-def _repairs(protocols: Iterable[Any]) -> Iterator[Repair]:
+def _repairs(protocols: Iterable[object]) -> Iterator[Repair]:
     waiting = [kind for protocol in protocols for kind in _kinds(protocol)]
-    seen: set[type[Any]] = set()
+    seen: set[type] = set()
     while waiting:
         kind = waiting.pop()
         if kind in seen or not (kind.__module__ == "__main__" or "<locals>" in kind.__qualname__):
@@ -99,16 +99,16 @@ def _repairs(protocols: Iterable[Any]) -> Iterator[Repair]:
         waiting += [one for one in (*kind.__mro__, *inside, *known) if isinstance(one, type)]
 
 
-def _repair(where: FunctionType | str | type[Any], names: Mapping[str, Any]) -> None:
+def _repair(where: FunctionType | str | type, names: Mapping[str, object]) -> None:
     if isinstance(where, type):
-        where.__qualname__ = names["__qualname__"]
+        where.__qualname__ = str(names["__qualname__"])
         return
     known = where.__globals__ if isinstance(where, FunctionType) else vars(importlib.import_module(where))
     for name, value in names.items():
         known.setdefault(name, value)
 
 
-def _kinds(value: Any) -> Iterator[type[Any]]:
+def _kinds(value: object) -> Iterator[type]:
     """The classes of a protocol and of what is in its fields."""
     if is_dataclass(value) and not isinstance(value, type):
         yield type(value)
@@ -122,7 +122,7 @@ def _kinds(value: Any) -> Iterator[type[Any]]:
             yield from _kinds(item)
 
 
-def _named(annotations: Mapping[str, Any], namespace: Mapping[str, Any]) -> dict[str, Any]:
+def _named(annotations: Mapping[str, object], namespace: Mapping[str, object]) -> dict[str, object]:
     """What the names in annotations stand for."""
     words = {word for text in annotations.values() if isinstance(text, str) for word in re.findall(r"[^\W\d]\w*", text)}
     return {word: namespace[word] for word in words if word in namespace}

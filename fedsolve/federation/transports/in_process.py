@@ -11,7 +11,8 @@ from threadpoolctl import threadpool_limits
 from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
 from fedsolve.federation.memory import Memory
-from fedsolve.federation.runtime import Ahead, Runtime, Served
+from fedsolve.federation.runtime import Ahead, Runtime
+from fedsolve.federation.served import Served
 from fedsolve.federation.together import Together
 from fedsolve.federation.transports.base import Versions
 from fedsolve.wire.messages import Failure, Reply, Request
@@ -56,7 +57,7 @@ class InProcess:
     def names(self) -> tuple[str, ...]:
         return tuple(self.clients)
 
-    def open(self, protocols: Mapping[str, Any]) -> None:
+    def open(self, protocols: Mapping[str, object]) -> None:
         self.close()
         if self.threads is not None:
             self._limits = threadpool_limits(self.threads)
@@ -98,12 +99,14 @@ class InProcess:
         for start in range(0, len(asked), TOGETHER):
             block = [(name, self._runtimes[name], request) for name, request in asked[start : start + TOGETHER]]
             prepared = [runtime.prepare(request) for _, runtime, request in block]
-            done: list[Any] = []
+            done: list[Reply | Failure | None] = []
             held = 0
             for index, memory in enumerate(prepared):
                 name, runtime, request = block[index]
-                done.append(runtime.run(request, memory, ahead.get(name)) if type(memory) is Memory else memory)
-                held += _size(done[index])
+                answer = runtime.run(request, memory, ahead.get(name)) if isinstance(memory, Memory) else memory
+                done.append(answer)
+                held += _size(answer)
+                del answer  # or it would be alive while the next one is computed
                 if held > LARGE:  # summed at once, the next one uses the same memory, still in the cache
                     ready, held = _finish(block, prepared, done), 0
                     while ready:
@@ -137,7 +140,9 @@ class InProcess:
 
 
 def _finish(
-    block: Sequence[tuple[str, Runtime, Request]], prepared: Sequence[Any], done: list[Any]
+    block: Sequence[tuple[str, Runtime, Request]],
+    prepared: Sequence[Memory | Reply | Failure],
+    done: list[Reply | Failure | None],
 ) -> list[tuple[str, Reply | Failure]]:
     """What was done and not yet given out, the last first, with what the clients remember of it."""
     ready: list[tuple[str, Reply | Failure]] = []

@@ -7,7 +7,7 @@ versions kept here are those the client has, by the same rule (`Runtime._commit`
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import cast
 
 from fedsolve.errors import WireError, WrongType
 from fedsolve.federation.runtime import Runtime
@@ -47,7 +47,7 @@ class KeptMemory:
         """Whether a new client would have the same."""
         return self.attempt == 0 and self.versions == {0: {}}
 
-    def commit(self, request: Request, attachment: bytearray, types: Iterable[type[Any]]) -> None:
+    def commit(self, request: Request, attachment: bytearray, types: Iterable[type]) -> None:
         """What the client did when it answered."""
         head, versions = request.preamble, self.versions
         before = versions.get(head.used)

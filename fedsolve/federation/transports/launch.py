@@ -79,7 +79,7 @@ class Spawned:
 class Forked:
     """A copy of this process as it stands."""
 
-    def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
+    def __init__(self, target: Callable[..., None], *arguments: object) -> None:
         context: Any = multiprocessing.get_context("fork")
         self.process = context.Process(target=target, args=arguments, daemon=True)
         self.process.start()

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fedsolve.errors import TransportError
 from fedsolve.federation.client import Client
@@ -63,7 +63,7 @@ class Pool:
     def __init__(
         self,
         held: Sequence[Sequence[Client]],
-        protocols: Mapping[str, Any],
+        protocols: Mapping[str, object],
         kept: Mapping[str, KeptMemory],
         threads: int,
         start: str | None,

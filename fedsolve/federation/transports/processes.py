@@ -11,11 +11,11 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from fedsolve.errors import ConfigError, WireError
 from fedsolve.federation.client import Client
-from fedsolve.federation.runtime import Served
+from fedsolve.federation.served import Served
 from fedsolve.federation.transports.base import Versions
 from fedsolve.federation.transports.channel import Message
 from fedsolve.federation.transports.in_process import checked_names
@@ -80,7 +80,7 @@ class Processes:
         self._kept: dict[str, KeptMemory] = {}
         self._deaths: dict[str, int] = {}  # in a row, by the client in whose steps they happened
         self._given_up: dict[str, str] = {}  # clients that are not asked again, and why
-        self._types: frozenset[type[Any]] = frozenset()
+        self._types: frozenset[type] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class Processes:
     def _workers(self) -> list[Worker]:
         return [] if self._pool is None else self._pool.workers
 
-    def open(self, protocols: Mapping[str, Any]) -> None:
+    def open(self, protocols: Mapping[str, object]) -> None:
         """Start the workers, and wait until they hold their clients."""
         self.close()
         self._types = Served(protocols).types

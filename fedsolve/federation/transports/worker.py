@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import cast
 
 from threadpoolctl import threadpool_limits
 
 from fedsolve.federation.client import Client
-from fedsolve.federation.runtime import Runtime, Served
+from fedsolve.federation.runtime import Runtime
+from fedsolve.federation.served import Served
 from fedsolve.federation.transports import handover
 from fedsolve.federation.transports.channel import send_message, wait_for_message
 from fedsolve.federation.transports.kept import changes, restore
@@ -45,7 +46,7 @@ def main(where: str) -> None:
         _serve(end, runtimes, threads)
 
 
-def forked(end: socket.socket, clients: Sequence[Client], protocols: Mapping[str, Any], threads: int) -> None:
+def forked(end: socket.socket, clients: Sequence[Client], protocols: Mapping[str, object], threads: int) -> None:
     """A forked process's beginning: it has its clients already."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)  # as a spawned one: see `launch.Spawned`
@@ -55,7 +56,7 @@ def forked(end: socket.socket, clients: Sequence[Client], protocols: Mapping[str
         _serve(end, _runtimes(clients, protocols), threads)
 
 
-def _runtimes(clients: Sequence[Client], protocols: Mapping[str, Any]) -> dict[str, Runtime]:
+def _runtimes(clients: Sequence[Client], protocols: Mapping[str, object]) -> dict[str, Runtime]:
     served = Served(protocols)
     return {client.name: Runtime(client, served) for client in clients}
 
