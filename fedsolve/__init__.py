@@ -26,12 +26,15 @@ from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
-from fedsolve.local import CG, GradientSteps, Richardson
+from fedsolve.federation.session import Session
+from fedsolve.inference import Evaluation, evaluate
+from fedsolve.local import CG, GradientSteps, LocalSolver, Richardson
 from fedsolve.loop.history import Run
+from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
-from fedsolve.loop.stopping import Stopping
-from fedsolve.losses import Logistic, Poisson, Softmax, Squared
-from fedsolve.models.linear import LinearModel, load_model
+from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
+from fedsolve.losses import Logistic, Loss, Pointwise, Poisson, Softmax, Squared
+from fedsolve.models import LinearModel, Model, load_model
 from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.version import __version__
 
@@ -43,6 +46,7 @@ __all__ = [
     "SHED",
     "Armijo",
     "Client",
+    "Evaluation",
     "FedAvg",
     "FedNL",
     "FedNewton",
@@ -54,13 +58,18 @@ __all__ = [
     "GradientSteps",
     "LinearModel",
     "Link",
+    "LocalSolver",
     "Logistic",
+    "Loss",
     "Mean",
+    "Model",
     "MontDec",
     "Newton",
     "Nystroem",
     "Participation",
+    "Patience",
     "PerClient",
+    "Pointwise",
     "Poisson",
     "Polynomial",
     "RandomFourier",
@@ -72,17 +81,21 @@ __all__ = [
     "Run",
     "SHEDLeastSquares",
     "Scaffold",
+    "Session",
     "Softmax",
     "Squared",
     "Stopping",
+    "StoppingRule",
     "Sum",
     "TopKPairs",
+    "Verdict",
     "__version__",
     "client_step",
     "cross_validate",
     "data",
     "diagnose",
     "errors",
+    "evaluate",
     "features",
     "load_model",
     "loss_grid",

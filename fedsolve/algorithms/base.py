@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from fedsolve.federation.federation import Federation
+from fedsolve.typing import Value
 
 S = TypeVar("S")
 
@@ -32,8 +33,11 @@ class Algorithm(Protocol):
                         before it starts
     """
 
-    def start(self, fed: Federation) -> Any: ...
+    def start(self, fed: Federation) -> Value:
+        """The State before the first round, or `Finished` with it."""
 
-    def round(self, fed: Federation, state: Any) -> Any: ...
+    def round(self, fed: Federation, state: Value) -> Value:
+        """The State after one more round, or `Finished` with it."""
 
-    def model(self, state: Any) -> Any: ...
+    def model(self, state: Value) -> Value:
+        """The model that a State stands for."""

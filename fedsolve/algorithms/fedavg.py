@@ -20,9 +20,9 @@ from typing import ClassVar
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.local import GradientSteps, safe_step
-from fedsolve.losses import LinearLoss
+from fedsolve.losses import Loss
 from fedsolve.losses.footprint import Footprint, Sizes
-from fedsolve.models.linear import LinearModel
+from fedsolve.models import Model
 from fedsolve.typing import Array
 from fedsolve.wire.arguments import require_positive
 
@@ -42,7 +42,7 @@ class FedAvg:
            from the pooled solution. Without a step size it is 1/L of the steepest client
     """
 
-    loss: LinearLoss
+    loss: Loss
     local: GradientSteps = field(default_factory=lambda: GradientSteps(steps=2))
 
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
@@ -74,5 +74,5 @@ class FedAvg:
     def footprint(self, sizes: Sizes) -> Footprint:
         return Footprint(sent=sizes.weights)
 
-    def model(self, state: State) -> LinearModel:
+    def model(self, state: State) -> Model:
         return self.loss.model(state.w)

@@ -22,9 +22,9 @@ import numpy as np
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.local import GradientSteps, safe_step
-from fedsolve.losses import LinearLoss
+from fedsolve.losses import Loss
 from fedsolve.losses.footprint import Footprint, Sizes
-from fedsolve.models.linear import LinearModel
+from fedsolve.models import Model
 from fedsolve.typing import Array
 from fedsolve.wire.arguments import require_positive
 
@@ -49,7 +49,7 @@ class Scaffold:
            step size. Without a step size it is 1/L of the steepest client
     """
 
-    loss: LinearLoss
+    loss: Loss
     local: GradientSteps = field(default_factory=lambda: GradientSteps(steps=5))
 
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
@@ -68,7 +68,7 @@ class Scaffold:
         require_positive("step_size", step_size)
         self.loss.check_weights(client, x=x, c=c, c_i=c_i)
         y_i = self.local.run(self.loss, client, x, step_size, correction=c - c_i)
-        c_i_new = c_i - c + (x - y_i) / (self.local.steps * step_size)  # option II
+        c_i_new = c_i - c + (x - y_i) / (self.local.count(client) * step_size)  # option II
         client.memory["c_i"] = c_i_new
         return y_i - x, c_i_new - c_i
 
@@ -89,5 +89,5 @@ class Scaffold:
     def footprint(self, sizes: Sizes) -> Footprint:
         return Footprint(held=sizes.weights, sent=2 * sizes.weights)
 
-    def model(self, state: State) -> LinearModel:
+    def model(self, state: State) -> Model:
         return self.loss.model(state.x)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape as rich_escape
@@ -28,7 +27,7 @@ def output() -> Console:
     return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
-def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Console], None]) -> None:
+def emit(result: Mapping[str, object], as_json: bool, show: Callable[[Console], None]) -> None:
     """One JSON object for machines, or what `show` prints for people."""
     if as_json:
         print(to_json(result))

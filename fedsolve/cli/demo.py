@@ -8,26 +8,25 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 
 from fedsolve import data
-from fedsolve.cli.console import Interrupted, emit, escape, progress_bar
+from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
 from fedsolve.cli.run import failed_row
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.federation.client import Client
 from fedsolve.loop.history import Row, Run
 from fedsolve.loop.run import run as run_algorithm
 from fedsolve.losses import Logistic
+from fedsolve.models.scores import score
 from fedsolve.report import RunFolder, summarise, tables
 from fedsolve.report import run_page as pages
 from fedsolve.report.figures import convergence
-from fedsolve.report.scores import score
 from fedsolve.runfiles import registry
 from fedsolve.typing import Array
 
@@ -46,7 +45,7 @@ class Plan:
     """How far an algorithm may go here, and the hyper-parameters that suit this problem."""
 
     rounds: int = 200
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, object] = field(default_factory=dict)
 
 
 # Many local steps make few rounds of methods that can bear them. Those not named here get the plain plan.
@@ -73,24 +72,13 @@ def demo(output: Path, seed: int, as_json: bool) -> int:
     clients, X, y = hospitals(seed)
     pooled = fit_pooled(X, y, L2)
     folder = RunFolder.open(output, force=True)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     runs: dict[str, Run] = {}
     with progress_bar() as begin:
         for name in registry.names("algorithm"):
-            plan = PLANS.get(name, Plan())
             part = folder.part(name)
-            show_round = begin(name, plan.rounds)
             try:
-                loss = Logistic(l2=L2, intercept="free")
-                algorithm = registry.build("algorithm", {"name": name, "loss": loss, **plan.fields})
-                result = run_algorithm(
-                    algorithm,
-                    clients,
-                    rounds=plan.rounds,
-                    tolerance=TOLERANCE,
-                    preprocess=data.Preprocess(),
-                    on_round=_both(part.append, show_round),
-                )
+                result = _run(name, clients, part, begin(name, PLANS.get(name, Plan()).rounds))
             except KeyboardInterrupt:
                 raise Interrupted(f"stopped during {name}; those before it are in {folder.path}") from None
             except FedsolveError as error:
@@ -106,8 +94,8 @@ def demo(output: Path, seed: int, as_json: bool) -> int:
             rows.append({**summarise(result, name, clients), **compared})
             part.write_run(result, rows[-1])
             runs[name] = result
-    sites = [_described(client) for client in clients]
     failed = any(row["status"] == "error" for row in rows)  # that one diverges is a result
+    sites = [_described(client) for client in clients]
     summary = {
         "status": "error" if failed else "ok",
         "rows": rows,
@@ -117,36 +105,68 @@ def demo(output: Path, seed: int, as_json: bool) -> int:
         "report": folder.report,
     }
     folder.write_summary(summary)
+    said = (
+        "Bytes are all clients' together. The distance is ‖w − w_pooled‖ / ‖w_pooled‖ "
+        f"to scikit-learn's fit of the pooled data, whose accuracy is {pooled.accuracy:.1%}."
+    )
+    command = shlex.join(["fedsolve", "demo", "--seed", str(seed), "--output", str(output)])
+    _write_report(folder, clients, pooled, rows, runs, command, said)
+    emit(summary, as_json, lambda console: _show(console, sites, rows, said, folder))
+    return 1 if failed else 0
+
+
+def _run(name: str, clients: Sequence[Client], part: RunFolder, show_round: OnRound) -> Run:
+    """One algorithm, as far as the demo plans for it."""
+    plan = PLANS.get(name, Plan())
+    loss = Logistic(l2=L2, intercept="free")
+    return run_algorithm(
+        registry.build("algorithm", {"name": name, "loss": loss, **plan.fields}),
+        clients,
+        rounds=plan.rounds,
+        tolerance=TOLERANCE,
+        preprocess=data.Preprocess(),
+        on_round=_both(part.append, show_round),
+    )
+
+
+def _write_report(
+    folder: RunFolder,
+    clients: Sequence[Client],
+    pooled: Pooled,
+    rows: Sequence[Mapping[str, object]],
+    runs: Mapping[str, Run],
+    command: str,
+    said: str,
+) -> None:
     title = "Breast cancer in four hospitals: logistic regression"
     histories = {name: run.history for name, run in runs.items()}
     figure = convergence(histories, title=title, best=pooled.value, best_name="pooled")
     folder.write_figure(figure)
     patients = sum(client.n_samples for client in clients)
     described = f"scikit-learn's breast_cancer, {patients} patients of {len(clients)} hospitals"
-    command = shlex.join(["fedsolve", "demo", "--seed", str(seed), "--output", str(output)])
-    said = (
-        "Bytes are all clients' together. The distance is ‖w − w_pooled‖ / ‖w_pooled‖ "
-        f"to scikit-learn's fit of the pooled data, whose accuracy is {pooled.accuracy:.1%}."
-    )
     about = pages.About(title, described, command, figure, feature_names=data.load("breast_cancer").feature_names)
     folder.write_report(pages.comparison_page(about, rows, runs, COLUMNS, said))
 
-    def show(console: Console) -> None:
-        console.print("[bold]Four hospitals that do not pool their data[/bold]")
-        console.print(tables.clients(sites, tuple(sites[0])))
-        console.print("\n[bold]One logistic regression for all, standardised by federated statistics[/bold]")
-        console.print(tables.fitting(console, rows, COLUMNS))
-        console.print(f"\n{said}")
-        for row in rows:
-            if row["status"] in (*tables.BAD, "not applicable"):
-                console.print(escape(f"{row['algorithm']}: {row['message']}."))
-        console.print(
-            f"The report is [bold]{escape(str(folder.report))}[/bold]; histories, ledgers and models are beside it",
-            soft_wrap=True,
-        )
 
-    emit(summary, as_json, show)
-    return 1 if failed else 0
+def _show(
+    console: Console,
+    sites: Sequence[Mapping[str, object]],
+    rows: Sequence[Mapping[str, object]],
+    said: str,
+    folder: RunFolder,
+) -> None:
+    console.print("[bold]Four hospitals that do not pool their data[/bold]")
+    console.print(tables.clients(sites, tuple(sites[0])))
+    console.print("\n[bold]One logistic regression for all, standardised by federated statistics[/bold]")
+    console.print(tables.fitting(console, rows, COLUMNS))
+    console.print(f"\n{said}")
+    for row in rows:
+        if row["status"] in (*tables.BAD, "not applicable"):
+            console.print(escape(f"{row['algorithm']}: {row['message']}."))
+    console.print(
+        f"The report is [bold]{escape(str(folder.report))}[/bold]; histories, ledgers and models are beside it",
+        soft_wrap=True,
+    )
 
 
 def hospitals(seed: int = 0) -> tuple[list[Client], Array, Array]:
@@ -190,7 +210,7 @@ def fit_pooled(X: Array, y: Array, l2: float) -> Pooled:
     return Pooled(w, value, float(np.linalg.norm(gradient)), float(np.mean((eta > 0) == (y == 1))))
 
 
-def _both(first: Any, second: Any) -> Any:
+def _both(first: OnRound, second: OnRound) -> OnRound:
     def on_round(row: Row) -> None:
         first(row)
         second(row)
@@ -198,6 +218,6 @@ def _both(first: Any, second: Any) -> Any:
     return on_round
 
 
-def _described(client: Client) -> dict[str, Any]:
+def _described(client: Client) -> dict[str, object]:
     benign = float(np.mean(client.y))
     return {"hospital": client.name, "patients": client.n_samples, "malignant": 1 - benign, "benign": benign}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -13,14 +14,26 @@ from fedsolve.cli.console import emit, escape
 from fedsolve.diagnose import Contraction, Contractions, Heterogeneities, Heterogeneity, Regime, regime
 from fedsolve.diagnose.opened import opened
 from fedsolve.errors import ConfigError
-from fedsolve.federation.federation import Federation
+from fedsolve.federation.ledger import Total
 from fedsolve.federation.protocol import collect
+from fedsolve.federation.session import opened as open_federation
 from fedsolve.losses import LinearLoss
 from fedsolve.report.tables import number, size
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
+from fedsolve.runfiles.keys import Config
 
 MOST = 4096  # entries of w at most for a factor of each client's Hessian
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the clients have answered."""
+
+    rho: Contractions | None  # None where there are too many weights
+    differs: Heterogeneities
+    features: int
+    cost: Total
 
 
 def diagnose(file: Path, steps: int, as_json: bool) -> int:
@@ -28,39 +41,18 @@ def diagnose(file: Path, steps: int, as_json: bool) -> int:
     what = config.read(file)
     problem = problems.prepare(what, file)
     loss = _loss(problem.algorithms, file)
-    ours, theirs = Contraction(loss, steps, what.run.seed), Heterogeneity(loss, seed=what.run.seed)
-    protocols = {"contraction": ours, **dict(collect("heterogeneity", theirs))}
-    if problem.preprocess is not None:
-        protocols.update(collect("preprocess", problem.preprocess))
-    road = problems.transport(what.run, problem.clients)
-    road.open(protocols)
-    try:
-        fed = Federation(road, protocols, seed=what.run.seed)
-        fed.join()
-        fed.begin_round(0)
-        if problem.preprocess is not None:
-            problem.preprocess.fit(fed)
-            fed.join()
-        shape = loss.shape(fed.features, fed.outputs)
-        rho = None
-        with opened("contraction", ours, fed, "in_process", what.run.seed):
-            if (shape[0] if loss.separable else math.prod(shape)) <= MOST:
-                rho = ours.estimate(fed)
-            differs = theirs.measure(fed)
-        order = shape[0] - (loss.intercept is not None)
-        total = fed.ledger.total(None)
-    finally:
-        road.close()
+    asked = _ask(what, problem, loss, steps)
+    rho, differs, total = asked.rho, asked.differs, asked.cost
     samples = sum(differs.samples.values())
     case = regime(min(differs.samples.values()), samples)
     said = _sentences(rho, differs, loss, case)
-    title = f"{problem.data.name}, {len(problem.clients)} clients, {samples:,} samples, {order} features"
+    title = f"{problem.data.name}, {len(problem.clients)} clients, {samples:,} samples, {asked.features} features"
     result = {
         "status": "ok",
         "data": problem.data.name,
         "clients": len(problem.clients),
         "samples": samples,
-        "features": order,
+        "features": asked.features,
         "loss": repr(loss),
         "contraction": None if rho is None else _plain_rho(rho),
         "heterogeneity": {
@@ -97,7 +89,23 @@ def diagnose(file: Path, steps: int, as_json: bool) -> int:
     return 0
 
 
-def _loss(algorithms: dict[str, Any], file: Path) -> LinearLoss:
+def _ask(what: Config, problem: problems.Problem, loss: LinearLoss, steps: int) -> _Asked:
+    ours, theirs = Contraction(loss, steps, what.run.seed), Heterogeneity(loss, seed=what.run.seed)
+    protocols = {"contraction": ours, **dict(collect("heterogeneity", theirs))}
+    if problem.preprocess is not None:
+        protocols.update(collect("preprocess", problem.preprocess))
+    transport = problems.transport(what.run, problem.clients)
+    with open_federation(transport, protocols, seed=what.run.seed, preprocess=problem.preprocess) as fed:
+        shape = loss.shape(fed.features, fed.outputs)
+        rho = None
+        with opened("contraction", ours, fed, "in_process", what.run.seed):
+            if (shape[0] if loss.separable else math.prod(shape)) <= MOST:
+                rho = ours.estimate(fed)
+            differs = theirs.measure(fed)
+        return _Asked(rho, differs, shape[0] - (loss.intercept is not None), fed.ledger.total(None))
+
+
+def _loss(algorithms: Mapping[str, object], file: Path) -> LinearLoss:
     """The loss of the file; that of the first algorithm where there are several."""
     for algorithm in algorithms.values():
         loss = getattr(algorithm, "loss", None)
@@ -106,7 +114,7 @@ def _loss(algorithms: dict[str, Any], file: Path) -> LinearLoss:
     raise ConfigError(f"{file}: no algorithm has a loss of a linear model, and there is nothing else to diagnose")
 
 
-def _plain_rho(rho: Contractions) -> dict[str, Any]:
+def _plain_rho(rho: Contractions) -> dict[str, object]:
     return {
         "rho": rho.rho,
         "error": rho.error,

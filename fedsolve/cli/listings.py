@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import Any
 
 from rich.console import Console
 
@@ -42,7 +41,7 @@ def algorithms(as_json: bool) -> int:
         for heading in ("name", "what it does", "hyper-parameters"):
             table.add_column(heading)
         for row in rows:
-            table.add_row(row["name"], row["summary"], row["hyper_parameters"])
+            table.add_row(*(str(row[key]) for key in ("name", "summary", "hyper_parameters")))
         console.print(table)
         for kind in registry.ROOMS:
             if kind == "algorithm":
@@ -57,7 +56,7 @@ def algorithms(as_json: bool) -> int:
     return 0
 
 
-def _describe(name: str, value: type[Any]) -> dict[str, Any]:
+def _describe(name: str, value: type) -> dict[str, str | list[str]]:
     module = inspect.getdoc(sys.modules[value.__module__]) or ""
     first = module.split("\n", 1)[0].split(": ", 1)[-1].rstrip(".")
     return {

@@ -19,9 +19,9 @@ from fedsolve.data.file_formats import is_number, read_columns
 from fedsolve.data.load import format_of
 from fedsolve.data.schema import Categorical
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.models.linear import LinearModel, load_model
+from fedsolve.models import Model, load_model
+from fedsolve.models.scores import score, score_name
 from fedsolve.report.output_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
-from fedsolve.report.scores import score, score_name
 from fedsolve.tables.names import are_counted, chosen_columns
 from fedsolve.text import spreadsheet_cell
 from fedsolve.typing import Array
@@ -44,7 +44,7 @@ def predict(
     if output is not None and output.exists() and not force:
         raise ConfigError(f"there is already a file {output}; choose another, or replace it with --force")
     predictions = model.predict(X)
-    probabilities = model.predict_proba(X)[:, 1] if model.link == "logistic" else None
+    probabilities = model.positive_probability(X)
     found = None if truth is None else score(model, predictions, truth)
     if output is not None:
         remove_leftovers(output.parent, [output.name])
@@ -103,7 +103,7 @@ def _model_in(folder: Path) -> Path:
 # ── which columns ──
 
 
-def _feature_names(path: Path, model: LinearModel) -> tuple[str, ...] | None:
+def _feature_names(path: Path, model: Model) -> tuple[str, ...] | None:
     """The raw columns by name, in the model's order: from the model, or, where it only counts them, from what the run
     has left beside it."""
     known = model.input_names
@@ -121,7 +121,7 @@ def _feature_names(path: Path, model: LinearModel) -> tuple[str, ...] | None:
 
 
 def _inputs(
-    source: str, model: LinearModel, names: Sequence[str] | None, target: str | None, drop: Sequence[str]
+    source: str, model: Model, names: Sequence[str] | None, target: str | None, drop: Sequence[str]
 ) -> tuple[Array, Array | None]:
     """The inputs in the model's order, and the targets where there are any: classes by name, or numbers."""
     path = Path(source).expanduser()

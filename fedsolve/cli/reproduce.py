@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -74,7 +73,7 @@ def reproduce(name: str | None, quick: bool, seeds: int | None, output: Path | N
 
 
 def _command(name: str, quick: bool, seeds: int | None, output: Path | None) -> str:
-    given: list[Any] = ["fedsolve", "reproduce", name]
+    given: list[object] = ["fedsolve", "reproduce", name]
     given += ["--quick"] * quick
     given += [] if seeds is None else ["--seeds", seeds]
     given += [] if output is None else ["--output", output]

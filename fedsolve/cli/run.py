@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from fedsolve.algorithms.base import Algorithm
 from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.loop.history import Row, Run
 from fedsolve.loop.run import run as run_algorithm
+from fedsolve.models.scores import score_name
 from fedsolve.report import RunFolder, summarise, tables
 from fedsolve.report import run_page as pages
 from fedsolve.report.figures import convergence
-from fedsolve.report.scores import score_name
 from fedsolve.runfiles import keys
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
 from fedsolve.runfiles.portable import from_anywhere
 from fedsolve.runfiles.problem import Problem
+
+Summary = dict[str, Any]  # plain values, as in summary.json
 
 SAVES = 10  # in a run, where the file does not say how often: at most a tenth of the work is lost
 
@@ -78,7 +82,7 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
     problem = problems.prepare(what, file)
     folder = RunFolder.open(_folder(what, file, output, False), force=force)
     folder.write_config(from_anywhere(text, file.parent))
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     results: dict[str, Run] = {}
     failures: list[FedsolveError] = []
     with progress_bar() as begin:
@@ -123,7 +127,7 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
     return _exit_code(rows)
 
 
-def failed_row(label: str, error: Exception, status: str = "error") -> dict[str, Any]:
+def failed_row(label: str, error: Exception, status: str = "error") -> dict[str, object]:
     """The row of an algorithm that could not run."""
     nothing = dict.fromkeys(("rounds", "value", "gradient_norm", "bytes_up", "bytes_down", "seconds"))
     return {"algorithm": label, "status": status, "message": str(error), **nothing}
@@ -135,7 +139,7 @@ def failed_row(label: str, error: Exception, status: str = "error") -> dict[str,
 def _execute(
     what: keys.Config,
     problem: Problem,
-    algorithm: Any,
+    algorithm: Algorithm,
     folder: RunFolder,
     show: OnRound,
     saved: Path | None,
@@ -163,7 +167,7 @@ def _execute(
     return replace(result, model=problem.named(result.model))
 
 
-def _finish(problem: Problem, result: Run, label: str, folder: RunFolder) -> dict[str, Any]:
+def _finish(problem: Problem, result: Run, label: str, folder: RunFolder) -> Summary:
     known = {
         "data": problem.data.name,
         "feature_names": problem.data.feature_names,
@@ -208,7 +212,7 @@ def _described(problem: Problem) -> str:
     return f"{problem.data.name}, {len(problem.clients)} clients"
 
 
-def _scores(summary: dict[str, Any]) -> str:
+def _scores(summary: Summary) -> str:
     said = [f"{value:.4g} on the {where}ing data" for where, value in summary["scores"].items() if value is not None]
     kind = summary["score"]
     return f"{kind[:1].upper()}{kind[1:]}: {', '.join(said)}." if said else ""
@@ -221,7 +225,7 @@ def _notice(console: Console, result: Run) -> None:
         console.print(f"[yellow]{escape(said)}[/yellow]", soft_wrap=True)
 
 
-def _exit_code(rows: list[dict[str, Any]]) -> int:
+def _exit_code(rows: Sequence[Mapping[str, object]]) -> int:
     return 1 if any(row["status"] in tables.BAD for row in rows) else 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,7 @@ def select(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
     return 0
 
 
-def _grid(what: keys.Select, algorithms: dict[str, Any], file: Path) -> list[LinearLoss]:
+def _grid(what: keys.Select, algorithms: Mapping[str, object], file: Path) -> list[LinearLoss]:
     """The grid around the loss of the file's algorithms, which must be one."""
     losses = {loss for one in algorithms.values() if isinstance(loss := getattr(one, "loss", None), LinearLoss)}
     if not losses:

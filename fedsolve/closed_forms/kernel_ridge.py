@@ -16,7 +16,7 @@ from fedsolve.features.base import FeatureMap, dense
 from fedsolve.features.kernels import Kernel, kernel_matrix
 from fedsolve.federation.client import Client
 from fedsolve.losses import LinearLoss, Squared
-from fedsolve.losses.base import Intercept
+from fedsolve.losses.penalised import Intercept
 from fedsolve.models.linear import LinearModel
 from fedsolve.numerics.linalg import factor, to_numpy
 from fedsolve.typing import Array

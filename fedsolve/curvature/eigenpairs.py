@@ -1,8 +1,8 @@
-"""Eigenpairs of a client's Hessian, largest first, by whichever road is shortest.
+"""Eigenpairs of a client's Hessian, largest first, by the fastest of three methods.
 
 Lanczos      the few that will be sent before the next renewal, without forming the Hessian
 Gram         where a client has fewer samples than unknowns, and the penalty is a multiple of the identity: the
-             N × N matrix BBᵀ has the eigenvalues of BᵀB, less the penalty
+             N × N matrix BBᵀ has the eigenvalues of BᵀB, without the penalty
 eigh         otherwise
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,7 +31,8 @@ SEEDED = "rng" in inspect.signature(eigsh).parameters
 class Eigenpairs:
     """The largest eigenvalues of a matrix of order n in falling order, with their vectors as columns.
 
-    `rest` is the eigenvalue of all that are not listed, where they have one in common; `least` bounds all from below.
+    rest   the eigenvalue that all vectors not listed have in common; None if they have none
+    least  a lower bound on all eigenvalues
     """
 
     values: Array
@@ -52,8 +52,8 @@ class Eigenpairs:
 
     @property
     def worth_sending(self) -> int:
-        """How many pairs say something: those whose value differs from the least by more than rounding; never all n,
-        because n − 1 determine the matrix. A part of them (Lanczos) ends one before its last."""
+        """How many pairs carry information: those whose value differs from the least by more than rounding. Never all
+        n, because n − 1 determine the matrix. With Lanczos the last pair only provides ρ."""
         most = self.order - 1 if self.rest is not None else min(self.order, self.values.shape[0]) - 1
         if self.values.shape[0] == 0:
             return 0
@@ -62,7 +62,7 @@ class Eigenpairs:
 
 
 def eigenpairs(loss: LinearLoss, client: Client, w: Array, few: int | None = None) -> Eigenpairs:
-    """Those of ∇²f_j(w): at least `few` and one more for ρ, or all of them."""
+    """The eigenpairs of ∇²f_j(w): at least `few` and one more for ρ, or all of them."""
     rows = weighted_rows(loss, client, w)
     if rows is None:
         return by_eigh(loss, client, w)
@@ -148,7 +148,7 @@ def lanczos_pays(count: int, samples: int, n: int) -> bool:
 
 
 def _sorted(values: Array, vectors: Array, rest: float | None) -> Eigenpairs:
-    xp: Any = namespace(values)
+    xp = namespace(values)
     values, vectors = xp.flip(values, axis=0), xp.flip(vectors, axis=1)
     least = float(values[-1]) if rest is None else rest
     return Eigenpairs(to_numpy(values), to_numpy(vectors), rest, least)

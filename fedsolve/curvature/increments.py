@@ -1,4 +1,4 @@
-"""Sharing a Hessian a few eigenpairs at a time: what a client sends (SHED, Algorithm 4, lines 4–14)."""
+"""The next eigenpairs that a client sends of its Hessian, as many as its link lets through (SHED, Algorithm 4)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,20 @@ Precision = Literal["float64", "float32", "float16"]
 
 @dataclass(frozen=True)
 class Increment:
-    """A client's next eigenpairs."""
+    """A client's next eigenpairs.
 
-    renewal: int  # of which Hessian
-    first: int  # how many were sent before these
+    renewal    of which Hessian
+    first      how many were sent before these
+    pairs      the eigenvectors and eigenvalues
+    following  λ_{q+1}, the largest eigenvalue that is not sent yet
+    least      λ_n, or a lower bound on it
+    """
+
+    renewal: int
+    first: int
     pairs: LowRank
-    following: float  # λ_{q+1}, the largest of those not sent
-    least: float  # λ_n, or a bound on it from below
+    following: float
+    least: float
 
 
 def next_increment(
@@ -40,10 +47,12 @@ def next_increment(
     precision: Precision,
     reserve: int = 0,
 ) -> Increment:
-    """The next `count` eigenpairs (None: all that its link lets through) of the Hessian of this renewal.
+    """The next eigenpairs of the Hessian of a renewal. A client that missed the renewal recomputes its Hessian at w and
+    starts with the first.
 
-    A client that has not seen this renewal takes its Hessian at w and begins with the first. `horizon` is how many
-    pairs may be asked of it before the next. `reserve` bytes of the link are left for later in the round.
+    count    how many; None for as many as the link lets through
+    horizon  how many may be asked for before the next renewal, None if that is not known: a few are cheaper than all
+    reserve  bytes of the link that are left for later in the round
     """
     require_count("count", count)
     require_count("horizon", horizon)
@@ -60,15 +69,15 @@ def next_increment(
         increment = _squeezed(increment, found, client.room - reserve, precision)
     memory["sent"] = sent + increment.pairs.values.size
     if client.vectors is not None:
-        client.vectors -= increment.pairs.values.size  # what is left to other calls of this round
+        client.vectors -= increment.pairs.values.size  # the rest is for other calls of this round
     return increment
 
 
 def _spectrum(loss: LinearLoss, client: Client, needed: int) -> Eigenpairs:
-    """The eigenpairs at the last renewal; all of them where more are needed than were thought to be."""
+    """The eigenpairs at the last renewal: all of them if more are needed than the horizon said."""
     at, horizon = client.memory["renewed at"], client.memory["horizon"]
     few = horizon if horizon is not None and needed <= horizon else None
-    # Kept for the last point and the last number asked for, and for no other.
+    # Cached for the last point and the last number asked for.
     number = client.xp.asarray([-1.0 if few is None else float(few)], dtype=at.dtype, device=device(client.y))
     key = client.xp.concat([client.xp.reshape(at, (-1,)), number])
     return client.at((loss, "eigenpairs"), key, lambda _: eigenpairs(loss, client, at, few))
@@ -81,7 +90,7 @@ def _increment(found: Eigenpairs, renewal: int, first: int, count: int, precisio
 
 
 def _squeezed(increment: Increment, found: Eigenpairs, room: int, precision: Precision) -> Increment:
-    """As many of its pairs as fit into so many bytes."""
+    """The increment with as many of its pairs as fit into `room` bytes."""
     count = increment.pairs.values.size
     while count and Part(increment).size > room:
         each = found.order * np.dtype(precision).itemsize + 8

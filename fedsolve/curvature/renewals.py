@@ -1,4 +1,4 @@
-"""When SHED's clients compute their Hessians anew and begin again with the first eigenvectors (paper 002, section 5.1).
+"""When clients recompute their Hessians and start again with the first eigenvectors (SHED, section 5.1).
 
 Iterations count from 1; the first is always a renewal.
 """
@@ -15,20 +15,24 @@ from fedsolve.numerics.scalars import is_whole
 
 @dataclass(frozen=True)
 class Renewals(ABC):
-    """A rule, for problems of n unknowns. `norms` are the gradient norms since the last renewal."""
+    """A rule, for problems of n unknowns."""
 
     def due(self, t: int, last: int, n: int, norms: Sequence[float]) -> bool:
-        """Whether iteration t renews, when iteration `last` was the last to do so (0: none yet)."""
+        """Whether iteration t renews.
+
+        last   the iteration of the last renewal; 0 if there was none
+        norms  the gradient norms since then
+        """
         return last == 0 or t == self.next_after(t - 1, n)
 
     @abstractmethod
     def next_after(self, t: int, n: int) -> int | None:
-        """The first renewal after iteration t; None if there is none, or only the run will tell."""
+        """The first renewal after iteration t; None if there is none, or it depends on the run."""
 
 
 @dataclass(frozen=True)
 class Once(Renewals):
-    """Only the first (Algorithm 1): right where the Hessian is constant."""
+    """Only the first (Algorithm 1), for constant Hessians."""
 
     def next_after(self, t: int, n: int) -> int | None:
         return 1 if t < 1 else None
@@ -44,7 +48,10 @@ class Always(Renewals):
 
 @dataclass(frozen=True)
 class Periodic(Renewals):
-    """1, T, 2T, … (Algorithm 3)."""
+    """1, T, 2T, … (Algorithm 3).
+
+    period  T (default 25)
+    """
 
     period: int = 25
 
@@ -58,8 +65,7 @@ class Periodic(Renewals):
 
 @dataclass(frozen=True)
 class Fibonacci(Renewals):
-    """1, 2, 4, 7, 12, 20, …: gaps of the Fibonacci sequence, often at first and more and more seldom; once n − 1 is
-    reached, every n − 1 iterations."""
+    """1, 2, 4, 7, 12, 20, …: the gaps are Fibonacci numbers, until n − 1 is reached; then every n − 1 iterations."""
 
     def next_after(self, t: int, n: int) -> int | None:
         return next(one for one in self._sequence(n) if one > t)
@@ -74,11 +80,13 @@ class Fibonacci(Renewals):
 
 @dataclass(frozen=True)
 class GradientNorm(Renewals):
-    """When ‖g‖ falls by less than b times what it fell by before; and after n iterations without one (GN-SHED).
+    """When ‖g‖ falls by less than b times what it fell by before, and after n iterations without a renewal (GN-SHED).
 
-    The paper's inequality, taken as printed, renews while progress is good and stalls; this is its sense. Only norms
-    since the last renewal are compared, because the first steps after one are always smaller than the last before it.
-    L-BFGS makes the norms uneven: use it with `lbfgs=0`.
+    The paper's inequality, taken as printed, renews while progress is good, and stalls; this one renews when progress
+    slows, as the paper intends. Only norms since the last renewal are compared, because the first steps after one are
+    always smaller than the last before it. L-BFGS makes the norms uneven: use the rule with `lbfgs=0`.
+
+    b  the factor (default 0.5); larger values renew more often
     """
 
     b: float = 0.5

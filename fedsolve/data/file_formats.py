@@ -301,7 +301,7 @@ def explained(path: FilePath, kind: str, hint: str) -> Iterator[None]:
         raise DataError(f"{path}: cannot be read as {kind}: {error}; {hint}.") from error
 
 
-def check_options(owner: str, reader: Callable[..., Dataset], options: Mapping[str, Any]) -> None:
+def check_options(owner: str, reader: Callable[..., Dataset], options: Mapping[str, object]) -> None:
     """Refuse an option that `reader` does not have, and name those it has."""
     parameters = inspect.signature(reader).parameters.values()
     known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]

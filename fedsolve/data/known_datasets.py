@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ def names() -> list[DatasetInfo]:
     ]
 
 
-def load_named(name: str, **options: Any) -> Dataset:
+def load_named(name: str, **options: object) -> Dataset:
     """The data set of that name. Image sets take `scale=False` to keep pixel values 0..255."""
     if name not in REGISTRY:
         raise UnknownName("data set", name, REGISTRY)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from fedsolve.data.dataset import Dataset
 from fedsolve.data.file_formats import (
@@ -45,7 +44,7 @@ _FORMATS = {
 _LIBSVM_LINE = re.compile(rb"[+-]?[\d.]\S*(\s+(qid|\d+):\S|\s*(#|$))")
 
 
-def load(what: FilePath, **options: Any) -> Dataset:
+def load(what: FilePath, **options: object) -> Dataset:
     """The data set of that name, or the one in that file.
 
     A file's kind follows from its suffix, or from its first line; `format=` ("csv", "libsvm", "npz", "idx")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from fedsolve.errors import DataError
+from fedsolve.typing import Array
 
 
-def one_hot(y: Any, classes: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+def one_hot(y: Array, classes: int) -> NDArray[np.float64]:
     """Rows of 0 with a 1 at the label, 0 … classes − 1. The number of classes is said, not counted: a client may lack
     some of them."""
     labels = np.asarray(y)

@@ -55,7 +55,7 @@ def partition(
     groups: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[object] | None = None,
 ) -> list[Client]:
     """The clients among whom (X, y) is divided.
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,7 +86,7 @@ class Preprocess:
     purpose: ClassVar[Purpose] = "setup"
 
     # What a checkpoint must know to read a Transform.
-    transform_types: ClassVar[tuple[type[Any], ...]] = (Transform, Numeric, Categorical)
+    transform_types: ClassVar[tuple[type, ...]] = (Transform, Numeric, Categorical)
 
     def __post_init__(self) -> None:
         if self.schema is None:

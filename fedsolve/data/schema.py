@@ -13,7 +13,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -89,11 +89,11 @@ class Numeric:
             )
         return found
 
-    def _number(self, cell: Any, row: int) -> float:
+    def _number(self, cell: object, row: int) -> float:
         if is_missing(cell) or (isinstance(cell, str) and cell.strip() in MISSING_TEXTS):
             return math.nan
         try:
-            return float(cell)
+            return float(cell)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             # The row and not the cell: the message goes to the server, and the cell is someone's.
             raise DataError(
@@ -171,7 +171,7 @@ class Categorical:
         """The place of each cell's category; k (how many there are) if undeclared, −1 if missing."""
         places, unseen = self._places(), len(self.categories)
 
-        def code(cell: Any) -> int:
+        def code(cell: object) -> int:
             missing = is_missing(cell)
             place = None if missing else places.get(key(cell))
             if place is not None:
@@ -182,7 +182,7 @@ class Categorical:
         if cells.dtype != object:
             distinct, which = np.unique(texts(cells), return_inverse=True)
             return np.array([code(cell) for cell in distinct.tolist()], dtype=np.intp)[which]
-        known: dict[Any, int] = {}
+        known: dict[object, int] = {}
         found = np.empty(len(cells), dtype=np.intp)
         for row, cell in enumerate(cells):
             if cell not in known:
@@ -240,7 +240,7 @@ def _check_column(column: Numeric | Categorical) -> None:
             raise ConfigError(f"column {column.name!r}: {what} is true or false, got {getattr(column, what)!r}")
 
 
-def _finite(name: str, what: str, value: Any) -> float:
+def _finite(name: str, what: str, value: object) -> float:
     if not isinstance(value, numbers.Real) or not math.isfinite(value):
         raise ConfigError(f"column {name!r}: {what} is a finite number (or text), got {value!r}")
     return float(value)

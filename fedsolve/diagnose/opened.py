@@ -4,41 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Protocol
 
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.ledger import Ledger
 from fedsolve.federation.protocol import collect
+from fedsolve.federation.session import Session, TransportKind
+from fedsolve.federation.session import opened as open_federation
 from fedsolve.federation.transports import Transport
-from fedsolve.loop.preflight import as_transport, check_needs, check_resources, checked_seed
+from fedsolve.loop.preflight import check_needs, check_resources
+from fedsolve.losses import LinearLoss
 
-Clients = Sequence[Client] | Transport | Federation
+Clients = Sequence[Client] | Transport | Federation | Session
+
+
+class Diagnosis(Protocol):
+    """A protocol that asks about a loss."""
+
+    @property
+    def loss(self) -> LinearLoss:
+        """The loss it asks about."""
+        ...
 
 
 @contextmanager
-def opened(name: str, protocol: Any, clients: Clients, transport: str | type[Any], seed: int) -> Iterator[Federation]:
-    """Everyone answers everything, or the diagnosis fails: half of it would be one of other clients.
+def opened(
+    name: str, protocol: Diagnosis, clients: Clients, transport: TransportKind, seed: int
+) -> Iterator[Federation]:
+    """A federation in which every client answers: raises QuorumNotReached if one does not.
 
-    In a federation that is already open the protocol must be one of its own, and what is asked counts as setting up.
+    In a federation or session that is already open the protocol must be one of its own, and what is asked counts as
+    setting up.
     """
     check_needs(protocol, protocol.loss)
-    if isinstance(clients, Federation):
-        check_resources(protocol, protocol.loss, clients, f"diagnosis ({name})")
-        with clients.setting_up():
-            yield clients
+    label = f"diagnosis ({name})"
+    if isinstance(clients, Federation | Session):
+        fed = clients.fed if isinstance(clients, Session) else clients
+        check_resources(protocol, protocol.loss, fed, label)
+        with fed.setting_up():
+            yield fed
         return
-    protocols = dict(collect(name, protocol))
-    road = as_transport(clients, transport)
-    road.open(protocols)
-    try:
-        fed = Federation(road, protocols, seed=checked_seed(seed))
-        fed.join()
-        check_resources(protocol, protocol.loss, fed, f"diagnosis ({name})")
-        fed.begin_round(0)
+    with open_federation(clients, dict(collect(name, protocol)), transport=transport, seed=seed) as fed:
+        check_resources(protocol, protocol.loss, fed, label)
         yield fed
-    finally:
-        road.close()
 
 
 def since(fed: Federation, before: int) -> Ledger:

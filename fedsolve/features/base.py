@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import ClassVar
 
 import array_api_compat as api
 import numpy as np
@@ -27,7 +28,7 @@ class FeatureMap(ABC):
 
     known: ClassVar[dict[str, type[FeatureMap]]] = {}  # by name, for models that are read back
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if not cls.__name__.startswith("_"):
             FeatureMap.known[cls.__name__] = cls
@@ -66,7 +67,7 @@ class FeatureMap(ABC):
 
 
 @lru_cache(maxsize=8)
-def _kept(of: FeatureMap, d: int, xp: Any, device: Any) -> tuple[Array, ...]:
+def _kept(of: FeatureMap, d: int, xp: ModuleType, device: object) -> tuple[Array, ...]:
     if xp is np:
         drawn = of.draw(d)
         for array in drawn:
@@ -81,19 +82,19 @@ def dense(X: Array) -> Array:
     return X.toarray() if sp.issparse(X) else X
 
 
-def positive(name: str, given: Any) -> None:
+def positive(name: str, given: object) -> None:
     """Refuse what is no positive finite number."""
     if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < np.inf:
         raise ConfigError(f"{name} is a positive number, got {given!r}")
 
 
-def whole(name: str, given: Any, least: int = 1) -> None:
+def whole(name: str, given: object, least: int = 1) -> None:
     """Refuse what is no whole number of at least `least`."""
     if isinstance(given, bool) or not isinstance(given, Integral) or given < least:
         raise ConfigError(f"{name} is a whole number of at least {least}, got {given!r}")
 
 
-def one_of(name: str, given: Any, known: tuple[str, ...]) -> None:
+def one_of(name: str, given: object, known: tuple[str, ...]) -> None:
     """Refuse what is not among the known names."""
     if given not in known:
         raise ConfigError(f"{name} is one of {', '.join(map(repr, known))}, got {given!r}")

@@ -8,7 +8,7 @@ comes back to Φ. That changes no result, only what is computed again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 from array_api_compat import device
@@ -37,7 +37,7 @@ class FeatureDesign:
         n, d = inner.shape
         self.features, self.inner, self.count = features, inner, count
         self.shape: tuple[int, int] = (n, features.dimension(d))
-        self.xp: Any = namespace(inner.sample)
+        self.xp: ModuleType = namespace(inner.sample)
         self._limits = keep, block
         most = max(1, block // (8 * max(1, self.shape[1])))
         self._rows = max(1, -(-n // max(1, -(-n // most))))  # as many blocks as that needs, all of one size

@@ -1,12 +1,12 @@
-"""Any scikit-learn transformer that needs no data: fitted on random rows, and refused if these matter."""
+"""A scikit-learn transformer that needs no data: fitted on random rows, and rejected if these matter."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,17 @@ from fedsolve.typing import Array
 ROOMS = ("preprocessing", "kernel_approximation", "random_projection")  # of scikit-learn: names stand for these only
 
 
+@runtime_checkable
+class SklearnTransformer(Protocol):
+    """What a transformer of scikit-learn is asked for here."""
+
+    def fit(self, X: Array) -> SklearnTransformer: ...
+
+    def transform(self, X: Array) -> Array: ...
+
+    def get_params(self, deep: bool = True) -> dict[str, object]: ...
+
+
 @dataclass(frozen=True)
 class Transformer(FeatureMap):
     """Transformer(PolynomialFeatures(3)), or by name and parameters: Transformer("PolynomialFeatures", {"degree": 3}).
@@ -26,8 +37,8 @@ class Transformer(FeatureMap):
     Held as name and plain parameters, so that both sides, a run file and a saved model can say the same.
     """
 
-    transformer: Any
-    parameters: Any = field(default_factory=dict)
+    transformer: str | SklearnTransformer
+    parameters: Mapping[str, object] | tuple[tuple[str, object], ...] = ()
 
     def __post_init__(self) -> None:
         given = self.transformer
@@ -38,16 +49,12 @@ class Transformer(FeatureMap):
             if type(given) is not _class(name):
                 raise ConfigError(f"{name} is no transformer of scikit-learn's {' or '.join(ROOMS)}")
             defaults = type(given)().get_params(deep=False) if not _required(type(given)) else {}
-            parameters = {
-                key: value for key, value in parameters.items() if key not in defaults or value is not defaults[key]
-            }
+            said = {key: one for key, one in parameters.items() if key not in defaults or one is not defaults[key]}
             object.__setattr__(self, "transformer", name)
         else:
             _class(given)
-            parameters = self.parameters
-        if not isinstance(parameters, Mapping):
-            parameters = dict(parameters)
-        frozen = tuple((key, _frozen(key, parameters[key])) for key in sorted(parameters))
+            said = dict(self.parameters)
+        frozen = tuple((key, _frozen(key, said[key])) for key in sorted(said))
         object.__setattr__(self, "parameters", frozen)
 
     def dimension(self, d: int) -> int:
@@ -59,13 +66,13 @@ class Transformer(FeatureMap):
         made = _rows(fitted, to_numpy(dense(X)))
         return made if sparse else like(made, X)
 
-    def make(self) -> Any:
+    def make(self) -> SklearnTransformer:
         """The scikit-learn object, not fitted."""
-        return _class(self.transformer)(**{key: _thawed(value) for key, value in self.parameters})
+        return _class(str(self.transformer))(**{key: _thawed(value) for key, value in dict(self.parameters).items()})
 
 
 @lru_cache(maxsize=32)
-def _fitted(of: Transformer, d: int) -> tuple[Any, int]:
+def _fitted(of: Transformer, d: int) -> tuple[SklearnTransformer, int]:
     """The transformer for d columns, and the number of its features."""
     rng = np.random.default_rng(0)
     probe = rng.random((16, d))
@@ -84,12 +91,12 @@ def _fitted(of: Transformer, d: int) -> tuple[Any, int]:
     return fits[0], one.shape[1]
 
 
-def _rows(fitted: Any, X: Array) -> Array:
+def _rows(fitted: SklearnTransformer, X: Array) -> Array:
     return np.ascontiguousarray(dense(fitted.transform(X)), dtype=np.float64)
 
 
 @lru_cache(maxsize=64)
-def _class(name: str) -> type[Any]:
+def _class(name: str) -> Callable[..., SklearnTransformer]:
     from sklearn import kernel_approximation, preprocessing, random_projection
 
     for room in (preprocessing, kernel_approximation, random_projection):
@@ -99,7 +106,7 @@ def _class(name: str) -> type[Any]:
     raise ConfigError(f"{name!r} is no transformer of scikit-learn's {' or '.join(ROOMS)}")
 
 
-def _required(kind: type[Any]) -> bool:
+def _required(kind: Callable[..., object]) -> bool:
     """Whether some parameter has no default."""
     from inspect import Parameter, signature
 
@@ -109,7 +116,7 @@ def _required(kind: type[Any]) -> bool:
     )
 
 
-def _frozen(key: str, value: Any) -> Any:
+def _frozen(key: str, value: object) -> object:
     """A plain value that can be hashed and written down."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
@@ -120,7 +127,7 @@ def _frozen(key: str, value: Any) -> Any:
     raise ConfigError(f"the parameter {key} is a {type(value).__name__}; only numbers, text and lists can be agreed on")
 
 
-def _thawed(value: Any) -> Any:
+def _thawed(value: object) -> object:
     """Lists of numbers as arrays; a pair of numbers (a range) stays a tuple, as scikit-learn wants it."""
     if isinstance(value, tuple) and (len(value) != 2 or any(isinstance(item, tuple) for item in value)):
         return np.asarray(value)

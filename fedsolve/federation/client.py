@@ -24,7 +24,7 @@ from fedsolve.federation.client_inputs import (
     labels,
 )
 from fedsolve.federation.links import UNLIMITED, Link
-from fedsolve.federation.memory import SESSION, Memory, SessionMemory
+from fedsolve.federation.memory import SESSION, Memory, SessionMemory, session_memory
 from fedsolve.federation.protocol import client_step
 from fedsolve.numerics.design import Design, as_design
 from fedsolve.numerics.linalg import like, namespace, to_numpy
@@ -53,7 +53,7 @@ class Client:
 
     # Slots, because thousands of clients are visited in turn and each visit finds the cache cold.
     __slots__ = (
-        "X", "__weakref__", "_cache", "_checked", "_columns", "_design", "_generator", "_ordered", "_rows",
+        "X", "__weakref__", "_cache", "_checked", "_columns", "_design", "_generator", "_held", "_ordered", "_rows",
         "_transform", "classes", "counts", "feature_names", "fingerprints", "is_numpy", "key", "link", "memory",
         "moment", "n_samples", "name", "numbering", "offset", "protocols", "raw", "room", "sample_weight", "vectors",
         "weight", "xp", "y",
@@ -113,11 +113,12 @@ class Client:
         self._design: Design | None = None if self.raw else as_design(self.X)
         self._checked: Memory | None = None  # the memory that the design was last seen to follow
         self._generator: np.random.Generator | None = None
+        self._held: Client | None = None
 
     def __reduce__(self) -> tuple[Callable[..., Client], tuple[object, ...]]:
         # For worker processes that are spawned: the data goes along, what can be computed again does not.
         kept = (self.name, self.X, self.y, self.sample_weight, self.offset, self.feature_names, self.link)
-        return _rebuild, (*kept, self.classes, self.numbering)
+        return _rebuild, (*kept, self.classes, self.numbering, self._held)
 
     def __repr__(self) -> str:
         return f"Client({self.name!r}, {self.n_samples} × {self.X.shape[1]})"
@@ -228,6 +229,38 @@ class Client:
         }
         return twin
 
+    # ── held-out rows ──
+
+    @property
+    def held(self) -> Client | None:
+        """Rows that are set aside to judge a model by, and never learned from (see `data.hold_out`); preprocessed as
+        this client's own rows are. None: there are none."""
+        if self._held is not None:
+            _ = self.design  # follows the memory
+            known = {"transform": self._transform, "columns": self._columns}
+            if any(self._held.session.get(name) is not value for name, value in known.items()):
+                kept = {name: value for name, value in known.items() if value is not None}
+                self._held.memory = session_memory(kept, self.memory.types)
+        return self._held
+
+    def holding_out(self, index: Array) -> Client:
+        """A client with the same name and data that learns from all rows but these, which it has in `held`."""
+        chosen = np.zeros(self.n_samples, dtype=bool)
+        chosen[index] = True
+
+        def part(mask: Array, held: Client | None) -> Client:
+            rows = np.flatnonzero(mask)
+
+            def take(array: Array | None) -> Array | None:
+                if array is None or isinstance(array, np.ndarray) or sp.issparse(array):
+                    return None if array is None else array[rows]
+                return self.xp.take(array, self.xp.asarray(rows, device=api.device(array)), axis=0)
+
+            kept = (take(self.X), take(self.y), take(self.sample_weight), take(self.offset))
+            return _rebuild(self.name, *kept, self.feature_names, self.link, self.classes, self.numbering, held)
+
+        return part(~chosen, part(chosen, None))
+
     # ── what can be computed again ──
 
     def cached(self, key: object, compute: Callable[[], T]) -> T:
@@ -269,6 +302,8 @@ class Client:
             if part is not None:
                 array = to_numpy(part)
                 mark.update(repr(array.tolist()).encode() if array.dtype == object else array.tobytes())
+        if self._held is not None:
+            mark.update(self._held.data_mark().encode())
         return mark.hexdigest()
 
     def forget(self) -> None:
@@ -328,10 +363,12 @@ def _rebuild(
     link: Link,
     classes: Classes | None,
     numbering: Classes | None,
+    held: Client | None = None,
 ) -> Client:
     link = UNLIMITED if link == UNLIMITED else link
     client = Client(name, X, y, weights, offset=offset, feature_names=feature_names, link=link)
     client.classes, client.numbering = classes, numbering  # the labels are encoded already
+    client._held = held
     return client
 
 

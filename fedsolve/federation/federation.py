@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-import numpy as np
-
 from fedsolve.errors import ConfigError, DataError, FedsolveError
 from fedsolve.federation.absence import in_words
 from fedsolve.federation.acknowledged import Acknowledged
@@ -60,9 +58,11 @@ SETUP_SECONDS = 60.0
 
 
 class HasShape(Protocol):
-    """A loss, as far as it says what shape the weights of a problem have."""
+    """A loss, as far as it says where to begin and what shape the weights of a problem have."""
 
     def shape(self, features: int, outputs: tuple[int, ...], /) -> tuple[int, ...]: ...
+
+    def start_point(self, features: int, outputs: tuple[int, ...], /) -> Array: ...
 
 
 class Federation:
@@ -240,10 +240,10 @@ class Federation:
         return said.outputs
 
     def start_point(self, loss: HasShape) -> Array:
-        """Where to begin: the warm start if one was given, else zero."""
+        """Where to begin: the warm start if one was given, else where the loss begins, as a rule at zero."""
         shape = loss.shape(self.features, self.outputs)
         if self.warm_start is None:
-            return np.zeros(shape)
+            return loss.start_point(self.features, self.outputs)
         if self.warm_start.shape != shape:
             given = self.warm_start.shape
             raise ConfigError(f"the warm start has weights of shape {given}, this problem needs {shape}")

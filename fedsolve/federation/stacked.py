@@ -137,12 +137,18 @@ class Stack:
         return cls(tuple(clients), tuple(designs), arrays, weighted)
 
     def take(self, places: Sequence[int]) -> Stack:
-        """Some of the clients."""
+        """Some of the clients, without padding that only the others needed."""
         xp, y = namespace(self.arrays["y"]), self.arrays["y"]
+        clients, designs = [self.clients[place] for place in places], [self.designs[place] for place in places]
+        rows = [client.n_samples for client in clients]
         where = xp.asarray(list(places), device=api.device(y))
         arrays = {name: xp.take(array, where, axis=0) for name, array in self.arrays.items()}
+        for name in ("X", "y", "sample_weight", "offset"):
+            if name in arrays and max(rows) < arrays[name].shape[1]:
+                arrays[name] = arrays[name][:, : max(rows), ...]
+        if not self.weighted and min(rows) == max(rows):
+            arrays.pop("sample_weight", None)
         arrays["client"] = xp.arange(len(places), device=api.device(y))
-        clients, designs = [self.clients[place] for place in places], [self.designs[place] for place in places]
         return Stack(tuple(clients), tuple(designs), arrays, self.weighted)
 
     def __len__(self) -> int:

@@ -9,15 +9,19 @@ import numpy as np
 
 from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client
-from fedsolve.losses import LinearLoss
+from fedsolve.losses import Loss
 from fedsolve.typing import Array
 
 
 @dataclass(frozen=True)
 class GradientSteps:
-    """`steps` gradient steps, each on all samples, or each on a batch drawn without replacement.
+    """Gradient steps, each on all samples, or each on a batch drawn without replacement.
 
-    step_size None leaves the choice to the algorithm (1 / the largest local smoothness bound).
+    Args:
+        steps: How many. Default 1.
+        step_size: How far to go; None, the default, leaves the choice to the algorithm (1 / the largest of the clients'
+            bounds on their smoothness).
+        batch_size: Samples in a batch; None, the default, takes all of them in every step.
     """
 
     steps: int = 1
@@ -33,16 +37,31 @@ class GradientSteps:
             raise ConfigError(f"batch_size is at least 1, got {self.batch_size}")
 
     def run(
-        self, loss: LinearLoss, client: Client, w: Array, step_size: float, correction: Array | None = None
+        self,
+        loss: Loss,
+        client: Client,
+        w: Array,
+        step_size: float,
+        correction: Array | None = None,
+        pull: float = 0.0,
     ) -> Array:
-        """w after the steps; `correction` is added to every gradient (Scaffold's c − c_i)."""
+        """w after the steps; see `LocalSolver.run`."""
+        anchor = w
         for part in self._batches(client):
             g = loss.gradient(part, w)
             if part is not client:  # a batch's work is the client's work
                 for what, amount in part.counts.items():
                     client.count(what, amount)
-            w = w - step_size * (g if correction is None else g + correction)
+            if correction is not None:
+                g = g + correction
+            if pull:
+                g = g + pull * (w - anchor)
+            w = w - step_size * g
         return w
+
+    def count(self, client: Client) -> int:
+        """How many steps `run` takes, which is the same at every client."""
+        return self.steps
 
     def _batches(self, client: Client) -> list[Client]:
         if self.batch_size is None or self.batch_size >= client.n_samples:

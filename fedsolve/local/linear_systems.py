@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client
-from fedsolve.losses import LinearLoss
+from fedsolve.local.base import as_linear
+from fedsolve.losses import LinearLoss, Loss
 from fedsolve.numerics.design import SparseDesign
-from fedsolve.typing import Array
+from fedsolve.typing import Array, Namespace
 
 _EPS = 2.220446049250313e-16
 
 
-def hessian_products(loss: LinearLoss, client: Client, w: Array, count: int) -> Callable[[Array], Array]:
-    """v ↦ ∇²f_j(w) v, for so many products: with the Hessian where forming it pays, else from the rows."""
-    return (
-        (lambda v: loss.hessian_product(client, w, v))
-        if _pays_to_form(loss, client, w, count)
-        else (lambda v: loss.row_product(client, w, v))
-    )
+def hessian_products(
+    loss: LinearLoss, client: Client, w: Array, count: int, pull: float = 0.0
+) -> Callable[[Array], Array]:
+    """v ↦ (∇²f_j(w) + pull) v, for so many products: with the Hessian where forming it pays, else from the rows."""
+    formed = _pays_to_form(loss, client, w, count)
+    product = loss.hessian_product if formed else loss.row_product
+    if pull:
+        return lambda v: product(client, w, v) + pull * v
+    return lambda v: product(client, w, v)
 
 
 def _pays_to_form(loss: LinearLoss, client: Client, w: Array, count: int) -> bool:
@@ -41,7 +43,11 @@ def _pays_to_form(loss: LinearLoss, client: Client, w: Array, count: int) -> boo
 
 @dataclass(frozen=True)
 class CG:
-    """`steps` conjugate gradient steps from zero, as GIANT's authors solve locally."""
+    """Conjugate gradient steps from zero, as GIANT's authors solve locally.
+
+    Args:
+        steps: How many. Default 10.
+    """
 
     steps: int = 10
 
@@ -49,9 +55,9 @@ class CG:
         if self.steps < 1:
             raise ConfigError(f"CG takes at least one step, got {self.steps}")
 
-    def solve(self, loss: LinearLoss, client: Client, w: Array, g: Array) -> Array:
-        """z ≈ (∇²f_j(w))⁻¹ g; each column by itself where columns are problems of their own."""
-        xp, product = client.xp, hessian_products(loss, client, w, self.steps)
+    def solve(self, loss: LinearLoss, client: Client, w: Array, g: Array, pull: float = 0.0) -> Array:
+        """z ≈ (∇²f_j(w) + pull)⁻¹ g; each column by itself where columns are problems of their own."""
+        xp, product = client.xp, hessian_products(loss, client, w, self.steps, pull)
         dot = _dot(xp, loss)
         z, r, d = xp.zeros_like(g), g, g
         rr = dot(r, r)
@@ -70,14 +76,37 @@ class CG:
                 d = xp.where(going, d, xp.zeros_like(d))
         return z
 
+    def run(
+        self,
+        loss: Loss,
+        client: Client,
+        w: Array,
+        step_size: float,
+        correction: Array | None = None,
+        pull: float = 0.0,
+    ) -> Array:
+        """w − step_size · z, an inexact Newton step of the client's own: z solves (∇²f_j(w) + pull) z = ∇f_j(w) +
+        correction as well as the steps allow."""
+        linear = as_linear(loss, type(self).__name__)
+        g = linear.gradient(client, w)
+        return w - step_size * self.solve(linear, client, w, g if correction is None else g + correction, pull)
+
+    def count(self, client: Client) -> int:
+        """How many products with the Hessian `run` allows itself, which is the same at every client."""
+        return self.steps
+
 
 @dataclass(frozen=True)
 class Richardson:
-    """`steps` steps z ← z − α (H_j z − g) from zero: with it GIANT is DONE (Dinh et al. 2022).
+    """Steps z ← z − α (H_j z − g) from zero: with it GIANT is DONE (Dinh et al. 2022).
 
-    It converges if and only if α < 2/λ_max(H_j). step_size None takes each client's own 1/L_j, L_j ≥ λ_max its bound on
-    the smoothness; that costs it one Gram matrix and its largest eigenvalue, once. A step that is given and too long
-    is refused as soon as a residual grows, which it cannot where α < 2/λ_max.
+    It converges if and only if α < 2/λ_max(H_j). A step that is given and too long is rejected as soon as a residual
+    grows, which it cannot where α < 2/λ_max.
+
+    Args:
+        steps: How many. Default 10.
+        step_size: α. None, the default, takes each client's own 1/L_j, with L_j ≥ λ_max its bound on the smoothness;
+            that costs it one Gram matrix and its largest eigenvalue, once.
     """
 
     steps: int = 10
@@ -89,10 +118,10 @@ class Richardson:
         if self.step_size is not None and not self.step_size > 0:
             raise ConfigError(f"step_size is positive, got {self.step_size}")
 
-    def solve(self, loss: LinearLoss, client: Client, w: Array, g: Array) -> Array:
-        """z ≈ (∇²f_j(w))⁻¹ g."""
-        xp, product = client.xp, hessian_products(loss, client, w, self.steps)
-        alpha = 1.0 / loss.smoothness(client) if self.step_size is None else self.step_size
+    def solve(self, loss: LinearLoss, client: Client, w: Array, g: Array, pull: float = 0.0) -> Array:
+        """z ≈ (∇²f_j(w) + pull)⁻¹ g."""
+        xp, product = client.xp, hessian_products(loss, client, w, self.steps, pull)
+        alpha = 1.0 / (loss.smoothness(client) + pull) if self.step_size is None else self.step_size
         z, r = alpha * g, g  # the first step needs no product
         for _ in range(self.steps - 1):
             before, r = r, r - alpha * product(r)
@@ -104,7 +133,26 @@ class Richardson:
                 )
         return z
 
+    def run(
+        self,
+        loss: Loss,
+        client: Client,
+        w: Array,
+        step_size: float,
+        correction: Array | None = None,
+        pull: float = 0.0,
+    ) -> Array:
+        """w − step_size · z, an inexact Newton step of the client's own: z solves (∇²f_j(w) + pull) z = ∇f_j(w) +
+        correction as well as the steps allow."""
+        linear = as_linear(loss, type(self).__name__)
+        g = linear.gradient(client, w)
+        return w - step_size * self.solve(linear, client, w, g if correction is None else g + correction, pull)
 
-def _dot(xp: Any, loss: LinearLoss) -> Callable[[Array, Array], Array]:
+    def count(self, client: Client) -> int:
+        """How many products with the Hessian `run` allows itself, which is the same at every client."""
+        return self.steps
+
+
+def _dot(xp: Namespace, loss: LinearLoss) -> Callable[[Array, Array], Array]:
     axis = 0 if loss.separable else None
     return lambda a, b: xp.sum(a * b, axis=axis)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 from fedsolve import version as library
+from fedsolve.algorithms.base import Algorithm
 from fedsolve.errors import CheckpointError, ConfigError, StorageError, WireError
 from fedsolve.federation.federation import Position
 from fedsolve.federation.ledger import ExchangeRecord, Ledger
 from fedsolve.federation.protocol import types_of
 from fedsolve.federation.transports.base import Versions
+from fedsolve.loop.differences import differences
+from fedsolve.loop.growing import Growing, Parts
 from fedsolve.typing import Value
 from fedsolve.wire import sealed_files as sealed
 from fedsolve.wire.contracts import dataclasses_in
@@ -29,6 +32,8 @@ from fedsolve.wire.storage import (
     write_atomically,
     writing,
 )
+
+FORM = b"checkpoint 2\n"  # what a payload begins with; that of the first form had no mark
 
 
 @dataclass(frozen=True)
@@ -45,11 +50,13 @@ class Progress:
     transform: Value
     memories: dict[str, Versions] | None
     server: dict[str, Value]  # the memory of the server's own data
+    kept: tuple[Value, ...]  # an earlier State for each stopping rule that keeps one, else None
+    grown: dict[str, int]  # of tuples of these States that are kept with the ledger, because they grow: their lengths
 
 
-def state_types(algorithm: Any) -> frozenset[type[Any]]:
+def state_types(algorithm: Algorithm) -> frozenset[type[object]]:
     """The dataclasses an algorithm's State is made of, read from what `start` and `round` declare."""
-    found: set[type[Any]] = set()
+    found: set[type[object]] = set()
     for method in (type(algorithm).start, type(algorithm).round):
         hints = get_type_hints(method)
         if "return" not in hints:
@@ -66,7 +73,9 @@ class Checkpoint:
     to itself (`.lock`).
     """
 
-    def __init__(self, path: Path, algorithm: Any, protocols: dict[str, Any], extra: frozenset[type[Any]]) -> None:
+    def __init__(
+        self, path: Path, algorithm: Algorithm, protocols: dict[str, object], extra: frozenset[type[object]]
+    ) -> None:
         if path.name in ("", "..") or "\0" in str(path):
             raise ConfigError(f"checkpoint is the path of a file, got {str(path)!r}")
         self.path = path  # as it was given, for messages
@@ -77,6 +86,7 @@ class Checkpoint:
         self._journal = Journal(self.ledger_path, sealed.LEDGER)
         self._lock = FileLock(self.place.with_name(path.name + ".lock"))
         self._mark: Mark | None = None
+        self._growing = Growing()
         self._saved: tuple[int, ...] = (0, 0, 0)  # how many records, rows and counts of the server are on disk
 
     def open(self, resume: bool) -> None:
@@ -104,12 +114,14 @@ class Checkpoint:
         self._lock.release()
 
     def exists(self) -> bool:
+        """Whether there is a checkpoint to go on from."""
         return os.path.lexists(self.place)
 
     def save(self, progress: Progress, ledger: Ledger) -> None:
         """Write what is new; raises CheckpointError, and leaves the last checkpoint as it was, if that fails."""
-        grown: tuple[list[Any], ...] = (ledger.records, progress.rows, ledger.server_counts)
-        fresh = [items[saved:] for items, saved in zip(grown, self._saved, strict=True)]
+        grown: tuple[Sequence[object], ...] = (ledger.records, progress.rows, ledger.server_counts)
+        split = self._growing.split(_states(progress))
+        fresh = [items[saved:] for items, saved in zip(grown, self._saved, strict=True)] + [split.fresh]
         self._take()
         with self._saving():
             mark = self._mark
@@ -117,9 +129,11 @@ class Checkpoint:
                 mark = self._journal.begin(*fresh)
             elif any(fresh):
                 mark = self._journal.append(mark, *fresh)
-            payload = encode_values(replace(progress, rows=[]), mark)
+            rest = _with_states(replace(progress, rows=[], grown=split.lengths), split.rest)
+            payload = FORM + encode_values(rest, mark)
             write_atomically(self.place, *sealed.seal(sealed.CHECKPOINT, payload))
         self._mark, self._saved = mark, tuple(map(len, grown))
+        self._growing.saved(split)
 
     def load(self, identity: str) -> tuple[Progress, Ledger]:
         """The progress and the ledger that were saved last; raises CheckpointError if they are of another run."""
@@ -129,18 +143,23 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another run: {'; '.join(differences(progress.identity, identity))}. "
                 "Resume with the same algorithm, preprocessing, seed and clients, or use another file"
             )
-        records, rows, counts = [], [], []
+        records: list[ExchangeRecord] = []
+        rows: list[Value] = []
+        counts: list[Value] = []
+        parts: Parts = []
         try:
-            for more_records, more_rows, more_counts in self._journal.read(mark, self.types):
+            for more_records, more_rows, more_counts, more_parts in self._journal.read(mark, self.types):
                 records += more_records
                 rows += more_rows
                 counts += more_counts
+                parts += more_parts
+            states = self._growing.joined(_states(progress), progress.grown, parts)
         except (WireError, ValueError, OSError) as error:
             raise CheckpointError(
                 f"the ledger {self.path}.ledger of a checkpoint cannot be read: {_said(error)}. {self._restore}"
             ) from error
         self._mark, self._saved = mark, (len(records), len(rows), len(counts))
-        return replace(progress, rows=rows), Ledger(records, counts)
+        return _with_states(replace(progress, rows=rows, grown={}), states), Ledger(records, counts)
 
     def _progress(self) -> tuple[Progress, Mark]:
         try:
@@ -153,8 +172,13 @@ class Checkpoint:
                 f"{self.path} was written by fedsolve {version}, and this is fedsolve {library.__version__}: resume "
                 "with the version that began the run, or begin a new run with another file"
             )
+        if not payload.startswith(FORM):
+            raise CheckpointError(
+                f"{self.path} was written by an earlier fedsolve, whose checkpoints had another form: resume with the "
+                "version that began the run, or begin a new run with another file"
+            )
         try:
-            progress, mark = decode_values(payload, self.types)
+            progress, mark = decode_values(payload[len(FORM) :], self.types)
         except (WireError, ValueError) as error:
             raise CheckpointError(
                 f"{self.path} cannot be read as a checkpoint of this algorithm and preprocessing: {error}. Resume with "
@@ -197,82 +221,17 @@ class Checkpoint:
             raise CheckpointError(f"{error}{kept}") from error
 
 
+def _states(progress: Progress) -> dict[str, Value]:
+    """The States in a progress, by name."""
+    return {"state": progress.state} | {f"kept {place}": state for place, state in enumerate(progress.kept)}
+
+
+def _with_states(progress: Progress, states: dict[str, Value]) -> Progress:
+    """A progress with these States in the place of its own."""
+    kept = tuple(states[f"kept {place}"] for place in range(len(progress.kept)))
+    return replace(progress, state=states["state"], kept=kept)
+
+
 def _said(error: Exception) -> str:
     """What is wrong with a file, without its name, which stands before it."""
     return (isinstance(error, OSError) and error.strerror) or str(error)
-
-
-# ── what differs ──
-
-PARTS = ("algorithm", "preprocess", "seed", "clients")  # of an identity, in its order
-
-
-def differences(before: str, now: str) -> list[str]:
-    """What differs between two identities (`protocol.describe` of the parts), field by field where both have it."""
-    ours, theirs = _items(before), _items(now)
-    if len(ours) != len(PARTS) or len(theirs) != len(PARTS):
-        return ["then {}, now {}".format(*_apart(before, now))]
-    found: list[str] = []
-    for name, old, new in zip(PARTS, ours, theirs, strict=True):
-        found += _clients(old, new) if name == "clients" else _compared(name, old, new)
-    return found
-
-
-def _compared(where: str, old: str, new: str) -> list[str]:
-    if old == new:
-        return []
-    kind, other = (text.partition("(")[0] for text in (old, new))
-    if kind == other and old.endswith(")") and new.endswith(")"):
-        fields_then, fields_now = (dict(item.partition("=")[::2] for item in _items(text)) for text in (old, new))
-        if fields_then.keys() == fields_now.keys():
-            return [
-                line
-                for name in fields_then
-                for line in _compared(f"{where}.{name}", fields_then[name], fields_now[name])
-            ]
-    return ["{} was {}, is {}".format(where, *_apart(old, new))]
-
-
-def _clients(old: str, new: str) -> list[str]:
-    if old == new:
-        return []
-    then, now = _items(old), _items(new)
-    gone, come = [one for one in then if one not in now], [one for one in now if one not in then]
-    said = [f"{word} {_short(', '.join(names))}" for word, names in (("without", gone), ("with", come)) if names]
-    return [f"clients: {len(then)} then, {len(now)} now, {' and '.join(said) or 'in another order'}"]
-
-
-def _items(text: str) -> list[str]:
-    """The parts between the outermost brackets, at the commas that stand in no inner ones and in no quotes."""
-    inner = text[text.find("(") + 1 if not text.startswith("[") else 1 : -1]
-    items, depth, quote, start, place = [], 0, "", 0, 0
-    while place < len(inner):
-        sign = inner[place]
-        if quote:
-            place += sign == "\\"  # what follows is escaped
-            quote = "" if sign == quote else quote
-        elif sign in "'\"":
-            quote = sign
-        elif sign in "([{":
-            depth += 1
-        elif sign in ")]}":
-            depth -= 1
-        elif sign == "," and depth == 0:
-            items.append(inner[start:place].strip())
-            start = place + 1
-        place += 1
-    return [*items, inner[start:].strip()] if inner.strip() else []
-
-
-def _apart(old: str, new: str) -> tuple[str, str]:
-    """Two different texts, short, from shortly before the place where they begin to differ."""
-    if max(len(old), len(new)) <= 80:
-        return old, new
-    same = next((place for place, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    start = max(0, same - 30)
-    lead = "…" if start else ""
-    return _short(lead + old[start:]), _short(lead + new[start:])
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "…"

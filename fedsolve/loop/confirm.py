@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from fedsolve.federation.calls import Mean, Sum
 from fedsolve.loop.measure import RESOLVED, Inspect, Scale
 from fedsolve.losses.measurement import Measurement, NewtonStep
 from fedsolve.numerics.linalg import factor, norm
-from fedsolve.typing import Array
+from fedsolve.typing import Array, Value
 
 NEGLIGIBLE = 1e-7  # of f(0) − f: a value this near to its minimum is called minimal, unless less was asked for
 ORDER = 256  # the largest Hessian that is asked for whole: 263 kB from each client, once
@@ -31,7 +30,7 @@ MOVED = 0.1  # the root of Σ Δη²: at a minimum, Newton's step changes predic
 FREE = 1e-4  # the share of a change that samples may hinder, by rounding, where they do not hinder it
 UNASKED = "not every client could be asked whether this is a minimum (one was missing, or its link had no room)"
 
-Ask = Callable[..., "tuple[Any, ...] | None"]  # results of calls that all clients answered, or None
+Ask = Callable[..., "tuple[Value, ...] | None"]  # results of calls that all clients answered, or None
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fedsolve.algorithms.base import Algorithm
 from fedsolve.federation.ledger import Ledger
 from fedsolve.loop.measure import Certificate
 from fedsolve.loop.stopping import rounds_in_words
+from fedsolve.typing import Value
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,23 @@ class Row:
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A finished run."""
+    """A finished run.
 
-    algorithm: Any
-    model: Any
-    state: Any
+    Attributes:
+        algorithm: What ran.
+        model: What it made. As a rule a `Model`: it predicts, and it can be saved.
+        state: The State that the model is made from.
+        status: Why the run ended, in one word: "converged", "finished", "rounds", "diverged" and others.
+        message: The same in a sentence.
+        history: A row for each round.
+        ledger: All that was sent, by exchange, call and client.
+        certificate: How far the value can be from its minimum, where that is known.
+        seed: What everything random was seeded with.
+    """
+
+    algorithm: Algorithm
+    model: Any  # as a rule a `Model`; whatever the algorithm makes
+    state: Value
     status: str
     message: str
     history: list[Row]
@@ -58,16 +72,20 @@ class Run:
 
     @property
     def rounds(self) -> int:
+        """How many rounds were run."""
         return self.history[-1].round if self.history else 0
 
     @property
     def converged(self) -> bool:
+        """Whether the run ended at a minimum, within its tolerance."""
         return self.status == "converged"
 
     def __repr__(self) -> str:
         total = self.ledger.total()
         last = self.history[-1]
-        value = "" if last.value is None else f", value {last.value:.6g}, gradient norm {last.gradient_norm:.1e}"
+        value = "" if last.value is None else f", value {last.value:.6g}"
+        if last.gradient_norm is not None:
+            value += f", gradient norm {last.gradient_norm:.1e}"
         return (
             f"<Run of {type(self.algorithm).__name__}: {self.status} after {rounds_in_words(self.rounds)}{value}, "
             f"{total.bytes_up:,} bytes up, {total.bytes_down:,} down>"

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -28,7 +30,7 @@ class Interrupts:
             raise KeyboardInterrupt
         self.pending = True
 
-    def call(self, function: Callable[[Any], None], argument: Any) -> None:
+    def call(self, function: Callable[[T], None], argument: T) -> None:
         """Call what the user gave; an interruption raised in there waits as well."""
         try:
             function(argument)

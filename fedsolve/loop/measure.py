@@ -9,7 +9,7 @@ import numpy as np
 
 from fedsolve.errors import WrongType
 from fedsolve.federation.client import Client, client_step
-from fedsolve.losses import LinearLoss
+from fedsolve.losses import LinearLoss, Loss
 from fedsolve.losses.measurement import Measurement
 from fedsolve.numerics.linalg import norm
 from fedsolve.numerics.structured_arrays import Symmetric
@@ -49,12 +49,13 @@ class Scale:
 class Measure:
     """The protocol that asks how good a model is."""
 
-    loss: LinearLoss
+    loss: Loss
 
     purpose: ClassVar[Purpose] = "measure"
 
     @client_step(together=True)
     def value_and_gradient(self, client: Client, w: Array) -> tuple[float, Array]:
+        """f_j(w) and ∇f_j(w)."""
         return self.loss.value(client, w), self.loss.gradient(client, w)
 
 
@@ -71,6 +72,7 @@ class Inspect:
 
     @client_step
     def scale(self, client: Client) -> tuple[Array, Array, float]:
+        """What f is measured by at this client; see `LinearLoss.scale`."""
         return self.loss.scale(client)
 
     @client_step
@@ -85,21 +87,25 @@ class Inspect:
 
     @client_step
     def hessian(self, client: Client, w: Array) -> Symmetric:
+        """∇²f_j(w)."""
         self.loss.check_weights(client, w=w)
         return self.loss.hessian(client, w)
 
     @client_step
     def diagonal(self, client: Client, w: Array) -> Array:
+        """The diagonal of ∇²f_j(w), without the penalty's part."""
         self.loss.check_weights(client, w=w)
         return self.loss.data_diagonal(client, w)
 
     @client_step
     def product(self, client: Client, w: Array, v: Array) -> Array:
+        """∇²f_j(w) v."""
         self.loss.check_weights(client, w=w, v=v)
         return self.loss.row_product(client, w, v)
 
     @client_step
     def prospect(self, client: Client, step: Array) -> tuple[float, float]:
+        """How far predictions change along a step, and how much of that some sample is against."""
         return self.loss.prospect(client, step)
 
     # ── server ──
@@ -127,13 +133,14 @@ class Certificate:
 
     @property
     def is_bound(self) -> bool:
+        """Whether `gap` is a bound, and not an estimate."""
         return self.kind == "strong convexity"
 
 
-def certificate(loss: LinearLoss, measurement: Measurement, unit: float) -> Certificate | None:
+def certificate(loss: Loss, measurement: Measurement, unit: float) -> Certificate | None:
     """What a measurement certifies, with `unit` the size of f; None when nothing is known of its distance."""
     mu, newton = loss.strong_convexity(), measurement.newton
-    if mu > 0:
+    if mu > 0 and measurement.gradient is not None:
         return Certificate("strong convexity", norm(measurement.gradient) ** 2 / (2 * mu))
     if newton is not None and newton.unresolved <= RESOLVED * abs(unit) ** 0.5:
         return Certificate("newton decrement", 0.5 * newton.decrement)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
 
 import numpy as np
 
@@ -12,12 +11,11 @@ from fedsolve.errors import ConfigError, LinkExceeded
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.links import Link
-from fedsolve.federation.transports import InProcess, Processes, Transport
 from fedsolve.loop.resources import available_memory
-from fedsolve.losses import LinearLoss
+from fedsolve.losses import LinearLoss, Pointwise
 from fedsolve.losses.footprint import Footprint, Sizes, footprint
-from fedsolve.numerics.scalars import whole
-from fedsolve.typing import Array
+from fedsolve.models.base import Model
+from fedsolve.typing import Array, Value
 
 # Bytes below which nobody asks how much memory there is.
 SMALL = 2**28
@@ -25,31 +23,10 @@ SMALL = 2**28
 MODELS = 8
 
 
-def as_transport(clients: Sequence[Client] | Transport, kind: str | type[Any]) -> Transport:
-    if hasattr(clients, "deliver"):
-        return cast(Transport, clients)
-    if isinstance(clients, Client):
-        raise ConfigError("clients are a list, also if there is only one: run(algorithm, [client])")
-    if hasattr(kind, "deliver"):
-        raise ConfigError(
-            "a transport that already holds its clients is given in their place: run(algorithm, transport)"
-        )
-    if kind in ("in_process", InProcess):
-        return InProcess(clients)
-    if kind in ("processes", Processes):
-        return Processes(clients)
-    raise ConfigError(f"transport is 'in_process' or 'processes', got {kind!r}")
-
-
-def checked_seed(seed: int) -> int:
-    try:
-        return whole("seed", seed, 0, 2**64)
-    except ConfigError:
-        raise ConfigError(f"a seed is a whole number from 0 to 2^64 − 1, got {seed!r}") from None
-
-
-def warm_weights(warm_start: Any) -> Array | None:
-    if warm_start is None:
+def warm_weights(warm_start: Model | Array | None) -> Array | None:
+    """The weights of a warm start that is an array, or has weights; None for a model, which is asked when the columns
+    are known. Raises ConfigError for what is neither, and for weights that are not finite."""
+    if warm_start is None or isinstance(warm_start, Model):
         return None
     try:
         w = np.array(getattr(warm_start, "w", warm_start), dtype=np.float64)
@@ -60,7 +37,8 @@ def warm_weights(warm_start: Any) -> Array | None:
     return w
 
 
-def check_algorithm(algorithm: Any) -> None:
+def check_algorithm(algorithm: object) -> None:
+    """Raise ConfigError for what is no algorithm."""
     if isinstance(algorithm, type):
         raise ConfigError(f"{algorithm.__name__} is a class: give an instance, {algorithm.__name__}(loss=…)")
     missing = [name for name in ("start", "round", "model") if not callable(getattr(algorithm, name, None))]
@@ -71,13 +49,14 @@ def check_algorithm(algorithm: Any) -> None:
         )
 
 
-def check_needs(algorithm: Any, loss: Any) -> None:
+def check_needs(algorithm: object, loss: Value) -> None:
     """What an algorithm needs of a loss is refused before anything is sent, not in the middle of a run."""
     name = type(algorithm).__name__
     if isinstance(loss, type):
         raise ConfigError(f"the loss of {name}, {loss.__name__}, is a class: give an instance, {loss.__name__}(l2=…)")
     needs: frozenset[str] = getattr(algorithm, "needs", frozenset())
-    if (loss is not None or needs) and not callable(getattr(loss, "gradient", None)):
+    pointwise = isinstance(loss, Pointwise) and not needs  # then ℓ is all that the algorithm asks for
+    if (loss is not None or needs) and not pointwise and not callable(getattr(loss, "gradient", None)):
         raise ConfigError(f"{name} takes a loss such as Logistic(l2=0.01), got {loss!r}")
     if getattr(loss, "l1", 0.0) > 0 and "l1" not in getattr(algorithm, "supports", ()):
         raise ConfigError(f"{name} has no step for an l1 penalty; use Newton, or l1 = 0")
@@ -95,7 +74,7 @@ def check_needs(algorithm: Any, loss: Any) -> None:
             raise ConfigError(f"{name} needs a loss with {need}, which {type(loss).__name__} does not have")
 
 
-def check_resources(protocol: Any, loss: Any, fed: Federation, name: str | None = None) -> None:
+def check_resources(protocol: object, loss: object, fed: Federation, name: str | None = None) -> None:
     """Reject what will not fit into memory, or into a client's link, before anything large is computed.
 
     Clients on this machine share its memory with the server; of others only the server's part is known here.

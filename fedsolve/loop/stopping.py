@@ -1,15 +1,16 @@
-"""When to stop: a tolerance on a fresh gradient, budgets, divergence, or when nothing changes any more."""
+"""When to stop: rules that judge each round. `Stopping` holds the usual limits; others can be combined with it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from fedsolve.descent import rounding
+from fedsolve.algorithms.base import Algorithm
 from fedsolve.errors import ConfigError
+from fedsolve.federation.federation import Federation
+from fedsolve.typing import Value
 
 if TYPE_CHECKING:
     from fedsolve.loop.history import Row
@@ -17,19 +18,65 @@ if TYPE_CHECKING:
 CONVERGED, FINISHED, DIVERGED, QUORUM = "converged", "finished", "diverged", "no quorum"
 SETTLED = "settled"  # the model hardly changes; convergence is said of a gradient only
 UNATTAINABLE = "tolerance unattainable"  # the value no longer changes, and the gradient does not get smaller
-# The value, grown by this much over f(0) and the first one measured, means that the iterates run away.
-GROWTH = 1000.0
-# Rounds without progress after which there will be none; at least a quarter of all rounds, for methods that oscillate.
-PATIENCE = 20
-FLAT = 1e-10  # of all that was gained: a change of the value within that patience that is below it is none
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Why a run ended, in one word and in one sentence."""
+    """Why a run ended.
+
+    Attributes:
+        status: In one word, such as "converged" or "rounds".
+        message: In one sentence, without a full stop.
+        state: An earlier State to end with, where a rule hands one back. None: the latest.
+    """
 
     status: str
     message: str
+    state: Value = None
+
+
+class Judge(Protocol):
+    """Judges the rounds of one run; made by `StoppingRule.prepare`."""
+
+    def judge(self, row: Row, state: Value) -> Verdict | None:
+        """Whether the run ends with this row.
+
+        Called when a round is over, with `row.value` None, and again once the row has been measured, if it is.
+
+        Args:
+            row: The latest row of the history.
+            state: The State that the row is about.
+
+        Returns:
+            Why the run ends, or None to go on.
+        """
+        ...
+
+
+@runtime_checkable
+class StoppingRule(Protocol):
+    """When a run ends. Give one or several to `fs.run(…, stopping=…)`; the first verdict counts.
+
+    A rule is a frozen dataclass; what it counts during a run belongs in the `Judge` it makes. If it has client steps,
+    its clients answer them: they travel under the name "stopping".
+
+    A judge that keeps an earlier State has an attribute `kept`, saved with the checkpoint, and a method
+    `resume(rows, kept)`, called when a run goes on from one. Dataclasses that `kept` is made of beside the State are
+    listed in the rule's `kept_types`.
+    """
+
+    def prepare(self, fed: Federation, algorithm: Algorithm, state: Value) -> Judge:
+        """Called once before the first round. Exchanges in here count as setting up.
+
+        Args:
+            fed: The federation of the run.
+            algorithm: The algorithm that runs.
+            state: What its `start` returned, or the State of the checkpoint.
+
+        Returns:
+            What judges the rounds of this run. A rule that keeps nothing returns itself.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -66,8 +113,24 @@ class Stopping:
             if field.name in ("rounds", "bytes") and given != int(given):
                 raise ConfigError(f"{field.name} is a whole number, got {given!r}")
 
-    def budget(self, row: Row) -> Verdict | None:
-        """Whether a budget is used up."""
+    def prepare(self, fed: Federation, algorithm: Algorithm, state: Value) -> Stopping:
+        """Nothing has to be prepared: limits are the same for every run."""
+        return self
+
+    def judge(self, row: Row, state: Value = None) -> Verdict | None:
+        """Whether a budget is used up or, once the row has been measured, whether it is converged."""
+        return self._budget(row) if row.value is None else self._converged(row)
+
+    @property
+    def converges(self) -> bool:
+        """Whether any limit is one on how near the minimum is: then the problem's scale must be known."""
+        return bool(self.tolerance or self.gradient_norm or self.gap)
+
+    def enough(self, gained: float) -> float:
+        """How far above its minimum the value may be to count as minimal, after it fell by `gained`."""
+        return max(self.gap or 0.0, (self.tolerance or 0.0) * gained)
+
+    def _budget(self, row: Row) -> Verdict | None:
         if row.round >= self.rounds:
             return Verdict("rounds", f"the budget of {rounds_in_words(self.rounds)} is used up")
         if self.bytes is not None and row.bytes_up + row.bytes_down >= self.bytes:
@@ -82,22 +145,10 @@ class Stopping:
             )
         return None
 
-    @property
-    def converges(self) -> bool:
-        """Whether any limit is one on how near the minimum is: then the problem's scale must be known."""
-        return bool(self.tolerance or self.gradient_norm or self.gap)
-
-    def judge(self, row: Row, sizes: Sequence[float]) -> Verdict | None:
-        """What a measured row says: convergence, on a gradient of all clients; or divergence. `sizes` are values to
-        which the row's own is compared: f(0), and the first one measured."""
-        if row.value is None or row.gradient_norm is None:
+    def _converged(self, row: Row) -> Verdict | None:
+        """Convergence is declared on a gradient, or a bound from one, to which every client contributed."""
+        if row.gradient_norm is None:
             return None
-        grown = bool(sizes) and row.value > GROWTH * max(max(map(abs, sizes)), 1e-300)
-        if not (math.isfinite(row.value) and math.isfinite(row.gradient_norm)) or grown:
-            return Verdict(
-                DIVERGED,
-                f"the value is {row.value:g} in round {row.round}" + (f", from {sizes[-1]:g}" if sizes else ""),
-            )
         if row.measured_share < row.objective_share - 1e-12:
             return None  # a gradient of some clients says nothing about the pooled one
         relative = row.gradient_norm if row.relative_gradient is None else row.relative_gradient
@@ -111,35 +162,7 @@ class Stopping:
             return Verdict(CONVERGED, f"the value is {kind} {row.gap:.1e} above its minimum, within {self.gap:g}")
         return None
 
-    def stalled(self, rows: Sequence[Row]) -> Verdict | None:
-        """Whether rounding has the last word: in many rounds that moved the model, the value changed by no more than
-        that, and the gradient did not become smaller."""
-        if not self.converges:
-            return None
-        rows = [row for row in rows if row.change != 0]  # others prepare a step, as inner loops do
-        patience = max(PATIENCE, len(rows) // 4)
-        if len(rows) <= patience:
-            return None
-        before, recent = rows[:-patience], rows[-patience:]
-        if any(row.value is None or row.measured_share < row.objective_share - 1e-12 for row in recent):
-            return None
-        values = [row.value for row in recent if row.value is not None]
-        norms = [row.gradient_norm for row in recent if row.gradient_norm is not None]
-        least = min((row.gradient_norm for row in before if row.gradient_norm is not None), default=math.inf)
-        gained = max((row.value for row in before if row.value is not None), default=values[0]) - min(values)
-        flat = max(rounding(*values), FLAT * gained)
-        if max(values) - min(values) > flat or min(norms) < 0.99 * least:
-            return None
-        return unattainable(rows[-1], f"in {rounds_in_words(patience)} the value changed by no more than rounding")
-
-
-def unattainable(row: Row, why: str) -> Verdict:
-    """That the run cannot get nearer, and where it stands."""
-    found = row.gradient_norm if row.relative_gradient is None else row.relative_gradient
-    scale = "" if row.relative_gradient is None else ", relative to the problem's scale,"
-    known = "" if found is None else f"; the gradient{scale} is {found:.1e}"
-    return Verdict(UNATTAINABLE, f"{why}, so this algorithm comes no nearer to the minimum{known}")
-
 
 def rounds_in_words(count: int) -> str:
+    """`1 round`, `2 rounds`."""
     return f"{count} round{'' if count == 1 else 's'}"

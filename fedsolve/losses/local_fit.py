@@ -10,7 +10,7 @@ from fedsolve.numerics.linalg import factor, namespace
 from fedsolve.typing import Array
 
 if TYPE_CHECKING:
-    from fedsolve.losses.base import LinearLoss
+    from fedsolve.losses.linear import LinearLoss
 
 _EPS = 2.220446049250313e-16
 

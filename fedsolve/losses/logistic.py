@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
-from fedsolve.losses.base import LinearLoss
+from fedsolve.losses.linear import LinearLoss
 from fedsolve.models.linear import LinearModel
 from fedsolve.numerics.linalg import to_numpy
-from fedsolve.typing import Array
+from fedsolve.typing import Array, Namespace
 
 
 @dataclass(frozen=True)
@@ -21,21 +21,25 @@ class Logistic(LinearLoss):
     classifies: ClassVar[bool] = True
     error_name: ClassVar[str] = "log-loss"
 
-    def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
+    def pointwise(self, xp: Namespace, eta: Array, y: Array) -> Array:
         # log(1 + e^η) without overflow: max(η, 0) + log(1 + e^−|η|).
         return 0.5 * (eta + xp.abs(eta)) + xp.log1p(xp.exp(-xp.abs(eta))) - y * eta
 
-    def derivative(self, xp: Any, eta: Array, y: Array) -> Array:
+    def derivative(self, xp: Namespace, eta: Array, y: Array) -> Array:
         return _sigmoid(xp, eta) - y
 
-    def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
+    def curvature(self, xp: Namespace, eta: Array, y: Array) -> Array | None:
         p = _sigmoid(xp, eta)
         return p * (1.0 - p)
 
-    def hits(self, xp: Any, eta: Array, y: Array) -> Array | None:
+    def responses(self, xp: Namespace, eta: Array) -> Array:
+        """The probability of the class 1."""
+        return _sigmoid(xp, eta)
+
+    def hits(self, xp: Namespace, eta: Array, y: Array) -> Array | None:
         return xp.where((eta > 0) == (y > 0.5), xp.ones_like(eta), xp.zeros_like(eta))
 
-    def hinders(self, xp: Any, change: Array, y: Array) -> Array:
+    def hinders(self, xp: Namespace, change: Array, y: Array) -> Array:
         # Up is free for y = 1 only, down for y = 0 only; a soft label lets η go neither way.
         free = ((change >= 0) & (y == 1)) | ((change <= 0) & (y == 0))
         return xp.where(free, xp.zeros_like(change), change)
@@ -63,6 +67,6 @@ class Logistic(LinearLoss):
         return LinearModel(w, self.intercept is not None, "logistic", features=self.features)
 
 
-def _sigmoid(xp: Any, eta: Array) -> Array:
+def _sigmoid(xp: Namespace, eta: Array) -> Array:
     # ½(1 + tanh(η/2)): never overflows, and one call.
     return 0.5 + 0.5 * xp.tanh(0.5 * eta)

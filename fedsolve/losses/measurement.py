@@ -28,8 +28,14 @@ class NewtonStep:
 
 @dataclass(frozen=True)
 class Measurement:
-    """f, ∇f and, where it is known, Newton's step at one model."""
+    """What is known of an objective at one model.
+
+    Attributes:
+        value: f, with an l1 penalty if there is one.
+        gradient: ∇f; None where there is none, such as for a boosted ensemble.
+        newton: Newton's step, where it was computed.
+    """
 
     value: float
-    gradient: Array
+    gradient: Array | None = None
     newton: NewtonStep | None = None

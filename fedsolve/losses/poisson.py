@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
-from fedsolve.losses.base import LinearLoss
+from fedsolve.losses.linear import LinearLoss
 from fedsolve.models.linear import LinearModel
 from fedsolve.numerics.linalg import to_numpy
-from fedsolve.typing import Array
+from fedsolve.typing import Array, Namespace
 
 # Beyond this predictor (a mean of 10^130) the exponential is cut off, so that a step that is far too long has a huge
 # but finite value and is refused like any other. No solution is there.
@@ -27,21 +27,25 @@ class Poisson(LinearLoss):
     curvature_bound: ClassVar[float] = float("inf")
     error_name: ClassVar[str] = "mean deviance"
 
-    def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
+    def pointwise(self, xp: Namespace, eta: Array, y: Array) -> Array:
         return _mean(xp, eta) - y * eta
 
-    def derivative(self, xp: Any, eta: Array, y: Array) -> Array:
+    def derivative(self, xp: Namespace, eta: Array, y: Array) -> Array:
         return _mean(xp, eta) - y
 
-    def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
+    def curvature(self, xp: Namespace, eta: Array, y: Array) -> Array | None:
         return _mean(xp, eta)
 
-    def error(self, xp: Any, eta: Array, y: Array) -> Array:
+    def responses(self, xp: Namespace, eta: Array) -> Array:
+        """The mean count."""
+        return _mean(xp, eta)
+
+    def error(self, xp: Namespace, eta: Array, y: Array) -> Array:
         """The deviance, 2 (μ − y − y log(μ/y)): twice the distance of ℓ from what it is at μ = y."""
         saturated = y - y * xp.log(xp.where(y > 0, y, xp.ones_like(y)))
         return 2.0 * (self.pointwise(xp, eta, y) - saturated)
 
-    def hinders(self, xp: Any, change: Array, y: Array) -> Array:
+    def hinders(self, xp: Namespace, change: Array, y: Array) -> Array:
         # Only the mean of a count of zero may fall for ever.
         return xp.where((change <= 0) & (y == 0), xp.zeros_like(change), change)
 
@@ -64,5 +68,5 @@ class Poisson(LinearLoss):
         return LinearModel(w, self.intercept is not None, "exponential", features=self.features)
 
 
-def _mean(xp: Any, eta: Array) -> Array:
+def _mean(xp: Namespace, eta: Array) -> Array:
     return xp.exp(xp.clip(eta, None, _CEILING))

@@ -8,18 +8,18 @@ the columns' units cancel; ½ (Σ_c b_c)² / k of the intercepts b where only th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import device
 
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.client import Client
-from fedsolve.losses.base import LinearLoss
+from fedsolve.losses.linear import LinearLoss
 from fedsolve.models.linear import LinearModel
 from fedsolve.numerics.linalg import namespace, to_numpy
 from fedsolve.numerics.structured_arrays import Symmetric
-from fedsolve.typing import Array
+from fedsolve.typing import Array, Namespace
 
 
 @dataclass(frozen=True)
@@ -43,26 +43,30 @@ class Softmax(LinearLoss):
         """Whether the sums of predictors over the classes are held at zero by the samples."""
         return not self.l2 and not self.l1
 
-    def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
+    def pointwise(self, xp: Namespace, eta: Array, y: Array) -> Array:
         losses = self.error(xp, eta, y)
         return losses + 0.5 / self.classes * xp.sum(eta, axis=1) ** 2 if self._pinned else losses
 
-    def error(self, xp: Any, eta: Array, y: Array) -> Array:
+    def error(self, xp: Namespace, eta: Array, y: Array) -> Array:
         top = xp.max(eta, axis=1, keepdims=True)
         return xp.log(xp.sum(xp.exp(eta - top), axis=1)) + top[:, 0] - xp.sum(y * eta, axis=1)
 
-    def derivative(self, xp: Any, eta: Array, y: Array) -> Array:
+    def derivative(self, xp: Namespace, eta: Array, y: Array) -> Array:
         slopes = _probabilities(xp, eta) - y
         return slopes + xp.sum(eta, axis=1, keepdims=True) / self.classes if self._pinned else slopes
 
-    def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
+    def curvature(self, xp: Namespace, eta: Array, y: Array) -> Array | None:
         raise NotImplementedError("the classes are coupled: see _hessian")
 
-    def hits(self, xp: Any, eta: Array, y: Array) -> Array | None:
+    def responses(self, xp: Namespace, eta: Array) -> Array:
+        """The probability of each class."""
+        return _probabilities(xp, eta)
+
+    def hits(self, xp: Namespace, eta: Array, y: Array) -> Array | None:
         one = xp.ones_like(eta[:, 0])
         return xp.where(xp.argmax(eta, axis=1) == xp.argmax(y, axis=1), one, 0.0 * one)
 
-    def hinders(self, xp: Any, change: Array, y: Array) -> Array:
+    def hinders(self, xp: Namespace, change: Array, y: Array) -> Array:
         # Free is a change in which every class that the sample may be of gains as much as any other.
         gains = xp.where(y > 0, change, xp.max(change, axis=1, keepdims=True) + 0.0 * change)
         return xp.max(change, axis=1) - xp.min(gains, axis=1)
@@ -185,6 +189,6 @@ class Softmax(LinearLoss):
         return LinearModel(w, self.intercept is not None, "softmax", features=self.features)
 
 
-def _probabilities(xp: Any, eta: Array) -> Array:
+def _probabilities(xp: Namespace, eta: Array) -> Array:
     e = xp.exp(eta - xp.max(eta, axis=1, keepdims=True))
     return e / xp.sum(e, axis=1, keepdims=True)

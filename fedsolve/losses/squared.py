@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fedsolve.federation.client import Client
-from fedsolve.losses.base import LinearLoss
+from fedsolve.losses.linear import LinearLoss
 from fedsolve.models.linear import LinearModel
 from fedsolve.numerics.linalg import Factor, factor
 from fedsolve.numerics.structured_arrays import Symmetric
-from fedsolve.typing import Array
+from fedsolve.typing import Array, Namespace
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,17 @@ class Squared(LinearLoss):
     curvature_bound: ClassVar[float] = 1.0
     error_name: ClassVar[str] = "mean squared error"
 
-    def pointwise(self, xp: Any, eta: Array, y: Array) -> Array:
+    def pointwise(self, xp: Namespace, eta: Array, y: Array) -> Array:
         r = eta - y
         return 0.5 * (r * r if r.ndim == 1 else xp.sum(r * r, axis=1))
 
-    def derivative(self, xp: Any, eta: Array, y: Array) -> Array:
+    def derivative(self, xp: Namespace, eta: Array, y: Array) -> Array:
         return eta - y
 
-    def curvature(self, xp: Any, eta: Array, y: Array) -> Array | None:
+    def curvature(self, xp: Namespace, eta: Array, y: Array) -> Array | None:
         return None
 
-    def error(self, xp: Any, eta: Array, y: Array) -> Array:
+    def error(self, xp: Namespace, eta: Array, y: Array) -> Array:
         r = eta - y
         return r * r if r.ndim == 1 else xp.mean(r * r, axis=1)
 

@@ -1,5 +1,6 @@
 """What a run leaves: models that predict, are saved and are loaded again."""
 
-from fedsolve.models.linear import LinearModel, load_model
+from fedsolve.models.base import Model, load_model
+from fedsolve.models.linear import LinearModel
 
-__all__ = ["LinearModel", "load_model"]
+__all__ = ["LinearModel", "Model", "load_model"]

@@ -1,42 +1,55 @@
-"""Models: what a run is for. They predict, and they are saved without pickle."""
+"""Linear models: x ↦ g(xᵀw)."""
 
 from __future__ import annotations
 
-import json
-import os
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from fedsolve.data.fitted_transform import Transform
-from fedsolve.errors import ConfigError, DataError, WireError
+from fedsolve.errors import ConfigError, DataError
 from fedsolve.features import FeatureMap
 from fedsolve.features.mapped import FeatureDesign
+from fedsolve.models.base import Description, Model, Plain, Task
 from fedsolve.numerics.design import as_design
-from fedsolve.tables.names import match_columns
+from fedsolve.tables.labels import Classes
+from fedsolve.tables.names import difference
 from fedsolve.typing import Array
-from fedsolve.wire import archives
-from fedsolve.wire.storage import reading, remove_leftovers, write_atomically
 
-FORMAT = 1
+T = TypeVar("T")
+
 LINKS = ("identity", "logistic", "softmax", "exponential")
+MOST_WEIGHTS, MOST_OUTPUTS = 60, 6  # that a description lists one by one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearModel:
-    """x ↦ g(xᵀw), with the intercept last in w. `link`: identity, logistic, softmax, exponential."""
+class LinearModel(Model):
+    """x ↦ g(xᵀw), with the intercept last in w.
+
+    Attributes:
+        w: The weights; with several outputs a matrix, a column for each.
+        intercept: Whether the last row of w is an intercept.
+        link: What g is: "identity", "logistic", "softmax" or "exponential".
+        classes: What the labels 0, 1, … stand for, where that is known; `predict` gives these.
+        transform: The preprocessing the run agreed on: raw columns go in.
+        feature_names: The names of the columns after preprocessing.
+        features: The map from these columns to those that `coef` is for; None: they are the same.
+        inputs: How many columns that map was fitted on; None: not known.
+    """
 
     w: Array
     intercept: bool
     link: str
-    classes: tuple[Any, ...] | None = None
-    transform: Any = None  # the preprocessing the run agreed on: raw columns go in
-    feature_names: tuple[str, ...] | None = None  # of the columns after preprocessing
-    features: Any = None  # the map from these columns to those that `coef` is for; None: the same
-    inputs: int | None = None  # how many columns that map was fitted on; None: not known (files of older versions)
+    classes: Classes | None = None
+    transform: Transform | None = None
+    feature_names: tuple[str, ...] | None = None
+    features: FeatureMap | None = None
+    inputs: int | None = None
+
+    kind: ClassVar[str] = "linear"
 
     def __repr__(self) -> str:
         features, outputs = self.coef.shape[0], self.coef.shape[1:]
@@ -45,7 +58,7 @@ class LinearModel:
         mapped = "" if self.features is None else f", of {self.features!r}"
         return f"<LinearModel: {features}{several} weights{mapped}, link {self.link}{kept}>"
 
-    def coefficients(self) -> dict[str, Any]:
+    def coefficients(self) -> dict[str, float | list[float]]:
         """The weights by name (by number for a feature map), the intercept last; on the scale of the preprocessed
         columns."""
         if self.features is not None:
@@ -57,28 +70,19 @@ class LinearModel:
 
     @property
     def coef(self) -> Array:
+        """The weights of the columns, or of the features of a map; all but the intercept."""
         return self.w[:-1] if self.intercept else self.w
 
     @property
-    def intercept_(self) -> Any:
+    def intercept_(self) -> Array | float:
+        """The intercept, one number or one for each output; 0 where there is none."""
         return self.w[-1] if self.intercept else 0.0
 
     def decision_function(self, X: Array, offset: Array | None = None) -> Array:
-        """The linear predictor.
-
-        The columns of a data frame are matched with the model's by name, in any order; those of an array, and those of
-        a model without names, are taken by place. Raises DataError if they are not the columns the model takes.
-        """
-        X = match_columns(
-            X, self.input_names, "the data frame", "this model takes exactly its own columns, in any order"
-        )
-        if self.transform is not None:
-            X = self.transform.apply(X)
-        X = X if sp.issparse(X) else self._numbers(X)
-        if X.ndim != 2:
-            raise DataError(f"X is a matrix of samples and columns, got shape {X.shape}")
+        """The linear predictor of each row of X (see `prepared` for what X may be)."""
+        X = self.prepared(X)
         if self.features is not None:
-            eta = self._mapped(X) + self.intercept_
+            eta = self._mapped(self.features, X) + self.intercept_
         elif X.shape[1] != self.coef.shape[0]:
             raise DataError(f"this model takes {self.coef.shape[0]} features, X has shape {X.shape}")
         else:
@@ -87,32 +91,19 @@ class LinearModel:
             self._refuse_missing(X)
         return eta if offset is None else eta + np.asarray(offset)
 
-    def _mapped(self, X: Array) -> Array:
+    def _mapped(self, features: FeatureMap, X: Array) -> Array:
         """Φ coef, a block of rows at a time."""
         expected = self._mapped_columns
         if expected is not None and X.shape[1] != expected:
             raise DataError(f"this model takes {expected} columns, X has shape {X.shape}")
         if not sp.issparse(X) and np.isnan(X).any():
             self._refuse_missing(X)
-        design = FeatureDesign(self.features, as_design(sp.csr_array(X) if sp.issparse(X) else X), keep=0)
+        design = FeatureDesign(features, as_design(sp.csr_array(X) if sp.issparse(X) else X), keep=0)
         if design.shape[1] != self.coef.shape[0]:
             raise DataError(
                 f"this model takes {self.coef.shape[0]} features, X of shape {X.shape} has {design.shape[1]}"
             )
         return design.matvec(self.coef)
-
-    def _numbers(self, X: Array) -> Array:
-        try:
-            return np.asarray(X, dtype=np.float64)
-        except (TypeError, ValueError):
-            cells = np.asarray(X, dtype=object)
-            for row, column in np.ndindex(cells.shape):
-                if not _is_number(cells[row, column]):
-                    raise DataError(
-                        f"column {self._column(column)}, row {row} (from 0): {cells[row, column]!r} is no number, and "
-                        "this model takes numbers only"
-                    ) from None
-            raise
 
     def _refuse_missing(self, X: Array) -> None:
         if sp.issparse(X):
@@ -128,13 +119,6 @@ class LinearModel:
                 f"column {self._column(column)}, row {row} (from 0): missing, and this model has no preprocessing that "
                 "could impute it"
             )
-
-    def _column(self, place: int) -> str:
-        return repr(self.feature_names[place]) if self.feature_names is not None else f"{place} (from 0)"
-
-    @property
-    def is_classifier(self) -> bool:
-        return self.link in ("logistic", "softmax")
 
     def predict_proba(self, X: Array) -> Array:
         """The probability of each class, a column for each (0 first)."""
@@ -152,7 +136,7 @@ class LinearModel:
         eta = self.decision_function(X, offset)
         if not self.is_classifier:
             return np.exp(eta) if self.link == "exponential" else eta
-        labels = (eta > 0).astype(np.int64) if self.link == "logistic" else eta.argmax(axis=1)
+        labels = self._codes(eta)
         return labels if self.classes is None else np.asarray(self.classes)[labels]
 
     def classify(self, X: Array) -> Array:
@@ -166,12 +150,28 @@ class LinearModel:
         labels = self.decision_function(X).argmax(axis=1)
         return labels if self.classes is None else np.asarray(self.classes)[labels]
 
+    def class_codes(self, X: Array) -> Array:
+        """The predicted classes as 0, 1, …, whatever they are called."""
+        return self._codes(self.decision_function(X)) if self.is_classifier else super().class_codes(X)
+
+    def _codes(self, eta: Array) -> Array:
+        return (eta > 0).astype(np.int64) if self.link == "logistic" else eta.argmax(axis=1)
+
     @property
-    def input_names(self) -> tuple[str, ...] | None:
-        """The names of the columns that go in, before preprocessing; None if they have none."""
-        if self.transform is None:
-            return self.feature_names
-        return tuple(column.name for column in self.transform.columns)
+    def one_against_rest(self) -> bool:
+        """Whether it tells one class from everything else."""
+        return self.link == "logistic"
+
+    def positive_probability(self, X: Array) -> Array | None:
+        """The probability of the second of two classes; None for other models."""
+        return self.predict_proba(X)[:, 1] if self.link == "logistic" else None
+
+    @property
+    def n_classes(self) -> int | None:
+        """How many classes it tells apart; None for a regression."""
+        if self.link == "logistic":
+            return 2
+        return int(self.coef.shape[1]) if self.link == "softmax" else None
 
     @property
     def columns(self) -> int | None:
@@ -186,27 +186,104 @@ class LinearModel:
             return self.inputs
         return len(self.feature_names)
 
-    def with_inputs(self, inputs: int) -> LinearModel:
-        return replace(self, inputs=inputs)
+    # ── describing ──
 
-    def with_transform(self, transform: Any) -> LinearModel:
-        return replace(self, transform=transform)
+    def described(self, names: Sequence[str] | None = None) -> Description:
+        """The weights by name, unless there are too many; `names` are those of the raw columns."""
+        w = self.w
+        outputs = w.reshape(len(w), -1)
+        if outputs.shape[1] > MOST_OUTPUTS:
+            shape = " × ".join(map(str, w.shape))
+            return Description((f"A LinearModel. Its weights have shape {shape}.",))
+        if len(w) > MOST_WEIGHTS:
+            return Description((f"A linear model with {len(w)} weights, of norm {float((w**2).sum() ** 0.5):.4g}.",))
+        names = self._names(names)
+        known = names if names is not None and len(names) == len(self.coef) else None
+        labels = [*(known or [f"feature {index}" for index in range(len(self.coef))])]
+        labels += ["(intercept)"] * self.intercept
+        wide = outputs.shape[1] > 1
+        classes = self.classes if wide and self.classes is not None and len(self.classes) == outputs.shape[1] else None
+        heads = [str(one) for one in classes or range(outputs.shape[1])] if wide else ["weight"]
+        said = [] if self.transform is None else ["Weights are those of the columns after preprocessing."]
+        if not wide and self.is_classifier and self.classes is not None:
+            said.append(f"A positive weight speaks for “{self.classes[1]}”, against “{self.classes[0]}”.")
+        rows = [(label, *(f"{one:.6g}" for one in row)) for label, row in zip(labels, outputs.tolist(), strict=True)]
+        return Description(tuple(said), ("feature", *heads), tuple(rows))
 
-    def with_names(self, names: tuple[str, ...]) -> LinearModel:
-        return replace(self, feature_names=names)
+    def _names(self, names: Sequence[str] | None) -> Sequence[str] | None:
+        """What the columns are called: as the model has it, or the transform, or the data, in this order; a transform
+        that was told no names numbers them, and the data may know better."""
+        if self.features is not None:  # weights of features, which have no names
+            return None
+        if self.feature_names is not None:
+            return self.feature_names
+        if self.transform is None:
+            return names
+        made = tuple(self.transform.feature_names())
+        numbered = made == tuple(f"x{index}" for index in range(len(made)))
+        return names if numbered and names is not None and len(names) == len(made) else made
 
-    def with_classes(self, classes: tuple[Any, ...]) -> LinearModel:
-        return replace(self, classes=classes)
+    # ── what a run adds, and asks ──
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an npz file: the weights, the rest as JSON text, and a checksum over both.
+    def fitted_on(
+        self,
+        *,
+        transform: Transform | None = None,
+        feature_names: tuple[str, ...] | None = None,
+        classes: Classes | None = None,
+        inputs: int | None = None,
+    ) -> LinearModel:
+        """The model with what a run knows of its data. The number of inputs is kept only behind a feature map, of which
+        some take any number of columns."""
+        known = inputs if self.features is not None else None
+        return super().fitted_on(transform=transform, feature_names=feature_names, classes=classes, inputs=known)
 
-        Raises StorageError if the file cannot be written, or if `path` is a symbolic link.
+    def weights_for(self, task: Task) -> Array:
+        """The weights in the order of the task's columns.
+
+        Weights mean nothing to other columns: raises ConfigError if the model was fitted on others, on columns that
+        were preprocessed where these are not or the other way round, or on other features of them.
         """
-        path = Path(path)
-        rest = {
-            "format": FORMAT,
-            "kind": "linear",
+        instead = "fit it in the same way, or give its weights alone, warm_start=model.w, if you know that they fit"
+        if (self.transform is not None) != task.preprocessed:
+            ours, theirs = ("a preprocess=", "without one") if task.preprocessed else ("no preprocess=", "behind one")
+            raise ConfigError(f"this run has {ours}, and the model of the warm start was fitted {theirs}; {instead}")
+        if self.features != task.features:
+            raise ConfigError(
+                f"the warm start's weights are for the features {self.features!r}, this run's for {task.features!r}; "
+                f"{instead}"
+            )
+        if task.intercept is not None and bool(self.intercept) != task.intercept:
+            with_, without = ("the warm start", "this loss") if self.intercept else ("this loss", "the warm start")
+            raise ConfigError(f"{with_} has an intercept and {without} has none; {instead}")
+        if self.classes is not None and task.classes is not None and self.classes != task.classes:
+            raise ConfigError(
+                f"the warm start's classes are {list(self.classes)}, this run's {list(task.classes)}; declare the "
+                "same classes in the same order"
+            )
+        before, now = self.feature_names, task.columns
+        if before is None or now is None or before == now:
+            return self.w
+        if said := difference(before, now):
+            raise ConfigError(f"the model of the warm start was fitted on other columns: it {said}; {instead}")
+        if self.features is not None:
+            raise ConfigError(
+                "the warm start's feature map was fitted on the same columns in another order, which changes what its "
+                "features are; give the clients the columns in the order of model.feature_names"
+            )
+        places = {name: place for place, name in enumerate(before)}
+        rows = [places[name] for name in now]
+        return self.w[[*rows, len(rows)] if self.intercept else rows]
+
+    # ── files ──
+
+    def arrays(self) -> dict[str, Array]:
+        """What is saved as arrays, by name."""
+        return {"w": self.w}
+
+    def settings(self) -> Plain:
+        """What is saved as JSON, by name."""
+        return {
             "intercept": self.intercept,
             "link": self.link,
             "classes": self.classes,
@@ -215,64 +292,28 @@ class LinearModel:
             "features": None if self.features is None else self.features.to_plain(),
             "inputs": self.inputs,
         }
-        data = archives.pack(w=self.w, model=np.array(json.dumps(rest)))
-        remove_leftovers(path.parent, [path.name])
-        write_atomically(path, data)
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, Array], settings: Plain) -> LinearModel:
+        """The model that `arrays` and `settings` were of. Raises DataError if they are of none."""
+        w = arrays["w"]
+        if settings["link"] not in LINKS or not isinstance(settings["intercept"], bool):
+            raise DataError(
+                f"its link is {settings['link']!r} and its intercept {settings['intercept']!r}, which is no model"
+            )
+        if w.dtype.kind not in "fiu" or w.ndim not in (1, 2):
+            raise DataError(f"its weights are of type {w.dtype} and shape {w.shape}, expected a vector or a matrix")
+        return cls(
+            w,
+            settings["intercept"],
+            settings["link"],
+            _as_tuple(settings["classes"]),
+            None if settings["transform"] is None else Transform.from_plain(settings["transform"]),
+            _as_tuple(settings["feature_names"]),
+            None if settings.get("features") is None else FeatureMap.from_plain(settings["features"]),
+            settings.get("inputs"),
+        )
 
 
-def load_model(path: str | os.PathLike[str]) -> LinearModel:
-    """Read a model that `save` wrote, also with another version of fedsolve as long as the format is the same.
-
-    Raises DataError for a file that is damaged or is not a model.
-    """
-    path = Path(path)
-    if not path.exists():
-        raise DataError(f"there is no model file {path}")
-    try:
-        with reading(path) as (file, size):
-            arrays = archives.unpack(file, size, ("w", "model"))
-    except (WireError, OSError) as error:
-        said = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise DataError(
-            f"{path} is damaged or not a fedsolve model file: {said}. Give a file that LinearModel.save or a run wrote "
-            "(model.npz), or restore this one from a copy"
-        ) from error
-    try:
-        return _from_arrays(**arrays)
-    except DataError as error:
-        raise DataError(f"{path} is not a fedsolve model file that can be read: {error}") from None
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is not a fedsolve model file ({type(error).__name__}: {error})") from error
-
-
-def _from_arrays(w: Array, model: Array) -> LinearModel:
-    rest = json.loads(str(model))
-    if not isinstance(rest, dict) or rest.get("format") != FORMAT or rest.get("kind") != "linear":
-        found = rest.get("format") if isinstance(rest, dict) else None
-        raise DataError(f"it is a model of format {found!r}, this version reads {FORMAT}")
-    if rest["link"] not in LINKS or not isinstance(rest["intercept"], bool):
-        raise DataError(f"its link is {rest['link']!r} and its intercept {rest['intercept']!r}, which is no model")
-    if w.dtype.kind not in "fiu" or w.ndim not in (1, 2):
-        raise DataError(f"its weights are of type {w.dtype} and shape {w.shape}, expected a vector or a matrix")
-    return LinearModel(
-        w,
-        rest["intercept"],
-        rest["link"],
-        _as_tuple(rest["classes"]),
-        None if rest["transform"] is None else Transform.from_plain(rest["transform"]),
-        _as_tuple(rest["feature_names"]),
-        None if rest.get("features") is None else FeatureMap.from_plain(rest["features"]),
-        rest.get("inputs"),
-    )
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _as_tuple(items: list[Any] | None) -> tuple[Any, ...] | None:
+def _as_tuple(items: list[T] | None) -> tuple[T, ...] | None:
     return None if items is None else tuple(items)

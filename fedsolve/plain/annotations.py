@@ -101,7 +101,10 @@ def interpret(hint: object) -> Form:
         return Simple(type(None))
     if isinstance(hint, type) and get_origin(hint) is None:
         return Simple(hint) if hint in _SIMPLE else Instance(hint)
-    origin, arguments = get_origin(hint), get_args(hint)
+    return _interpret_generic(hint, get_origin(hint), get_args(hint))
+
+
+def _interpret_generic(hint: object, origin: object, arguments: tuple[object, ...]) -> Form:
     if origin in (Union, types.UnionType):
         return OneOf(tuple(form for argument in arguments for form in options(interpret(argument))))
     if origin is Literal:
@@ -109,9 +112,9 @@ def interpret(hint: object) -> Form:
     if origin is tuple and not (len(arguments) == 2 and arguments[1] is Ellipsis):
         return Places(tuple(map(interpret, arguments)))
     if origin in (tuple, list, Sequence):
-        return Many(origin, interpret(arguments[0]))
+        return Many(origin, interpret(arguments[0]))  # type: ignore[type-abstract]
     if origin in (dict, Mapping):
-        return Table(origin, *map(interpret, arguments))
+        return Table(origin, *map(interpret, arguments))  # type: ignore[type-abstract]
     return Unknown(hint)
 
 

@@ -30,14 +30,12 @@ from fedsolve.plain.annotations import (
     field_forms,
     options,
 )
-from fedsolve.plain.writing import LISTED, WRITTEN_AS, tag_of
+from fedsolve.plain.arrays import Misfit, from_lists
+from fedsolve.plain.writing import WRITTEN_AS, tag_of
 from fedsolve.text import shortened
-from fedsolve.typing import Array
 
 T = TypeVar("T")
 
-MOST_DIMENSIONS = 32  # of an array
-_DTYPES = (*LISTED, "float32", "float16", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 _EXPECTED = {float: "a number", int: "a whole number", str: "text in quotes", bool: "true or false"}
 
@@ -72,10 +70,6 @@ NOTHING = Listed("", {})
 def folded(name: str) -> str:
     """A name as names are compared: case, hyphens, underscores and spaces do not matter."""
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
-
-
-class _Misfit(Exception):
-    """A value that an alternative of its annotation does not allow."""
 
 
 @dataclass(frozen=True)
@@ -128,14 +122,7 @@ class Reader:
         """An instance of a dataclass: what is given, on top of `start` if there is one, else of the defaults."""
         known = {field.name: field for field in settable(value)}
         allowed = f"{value.__name__} takes: {describe_fields(value, start)}"
-        for name in given:
-            if name not in known:
-                close = difflib.get_close_matches(str(name), known, n=1)
-                hint = f", did you mean {close[0]!r}?" if close else "."
-                raise ConfigError(f"{where}.{name} is not known{hint} {allowed}")
-        required = [name for name, field in known.items() if start is None and _default(field) is MISSING]
-        if missing := [name for name in required if name not in given]:
-            raise ConfigError(f"{where} has no {' and no '.join(missing)}. {allowed}")
+        _check_keys(known, given, where, start is None, allowed)
         forms = field_forms(value)
         alone = getattr(value, WRITTEN_AS, None)
         made: dict[str, Any] = {}
@@ -163,7 +150,7 @@ class Reader:
                 if isinstance(one, Instance) and one.kind in records:
                     return self._fit_record(records, plain, where)
                 return self._fit(one, plain, where, default, allowed)
-            except _Misfit:
+            except Misfit:
                 continue
         if isinstance(plain, str):
             if Simple(type(None)) in alternatives and plain.lower() == "none":
@@ -180,7 +167,7 @@ class Reader:
             case Simple(kind):
                 return _simple(kind, plain)
             case Dense():
-                return plain if isinstance(plain, np.ndarray) else array_from_plain(plain)
+                return plain if isinstance(plain, np.ndarray) else from_lists(plain)
             case Instance(kind):
                 return self._part(kind, plain, where, default)
             case Many(kind, each):
@@ -211,11 +198,11 @@ class Reader:
             return plain
         known = self.catalogue.kind_of(kind)
         if known is None:
-            raise _Misfit
+            raise Misfit
         if isinstance(plain, str) and folded(plain) != "none":
             return self.build(known, plain, where)
         if not isinstance(plain, Mapping):
-            raise _Misfit
+            raise Misfit
         given = dict(plain)
         if "name" not in given and not inspect.isabstract(kind):  # only one class can be meant
             given["name"] = kind.__name__
@@ -237,7 +224,7 @@ class Reader:
     def _fit_record(self, kinds: tuple[type, ...], plain: object, where: str) -> object:
         as_list = any(hasattr(kind, WRITTEN_AS) for kind in kinds)
         if not isinstance(plain, (*kinds, list, tuple) if as_list else (*kinds, Mapping)):
-            raise _Misfit
+            raise Misfit
         return self._record(kinds, plain, where)
 
     def _record(self, kinds: tuple[type, ...], plain: object, where: str) -> object:
@@ -289,6 +276,20 @@ class Reader:
         return f"{article} {kind} (its name, or a table with name and hyper-parameters)"
 
 
+def _check_keys(
+    known: Mapping[str, Field[Any]], given: Mapping[str, object], where: str, whole: bool, allowed: str
+) -> None:
+    """Reject keys that are not known and, of a whole table, those that are missing."""
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, n=1)
+            hint = f", did you mean {close[0]!r}?" if close else "."
+            raise ConfigError(f"{where}.{name} is not known{hint} {allowed}")
+    required = [name for name, field in known.items() if whole and _default(field) is MISSING]
+    if missing := [name for name in required if name not in given]:
+        raise ConfigError(f"{where} has no {' and no '.join(missing)}. {allowed}")
+
+
 def _path(where: str, place: int, plain: object, named: bool) -> str:
     """The path of an item of a list: by its name where it has one, else by its place."""
     name = plain.get("name") if named and isinstance(plain, Mapping) else None
@@ -297,7 +298,7 @@ def _path(where: str, place: int, plain: object, named: bool) -> str:
 
 def _require(fits: bool, plain: object) -> object:
     if not fits:
-        raise _Misfit
+        raise Misfit
     return plain
 
 
@@ -305,11 +306,11 @@ def _simple(kind: type, plain: object) -> object:
     """None, a text, a number: of this type exactly, but for a whole number where a float is declared."""
     if kind is float:
         if not isinstance(plain, int | float) or isinstance(plain, bool) or plain != plain:
-            raise _Misfit
+            raise Misfit
         try:
             return float(plain)
         except OverflowError:
-            raise _Misfit from None
+            raise Misfit from None
     if kind is int:
         return _require(isinstance(plain, int) and not isinstance(plain, bool), plain)
     return _require(isinstance(plain, kind), plain)
@@ -317,7 +318,7 @@ def _simple(kind: type, plain: object) -> object:
 
 def _listed(plain: object) -> list[tuple[int, object]]:
     if not isinstance(plain, list | tuple):
-        raise _Misfit
+        raise Misfit
     return list(enumerate(plain))
 
 
@@ -326,9 +327,9 @@ def _pairs(plain: object, key: Form) -> list[tuple[object, object]]:
     if isinstance(plain, Mapping):
         return list(plain.items())
     if key == Simple(str) or not isinstance(plain, list):
-        raise _Misfit
+        raise Misfit
     if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in plain):
-        raise _Misfit
+        raise Misfit
     return [(tuple(name) if isinstance(name, list) else name, item) for name, item in plain]
 
 
@@ -337,68 +338,6 @@ def _fitness(kind: type, given: Mapping[str, object]) -> tuple[bool, int]:
     known = {field.name: field for field in settable(kind)}
     required = [name for name, field in known.items() if _default(field) is MISSING]
     return all(name in given for name in required), sum(name in known for name in given)
-
-
-# ── arrays ──
-
-
-def array_from_plain(plain: object) -> Array:
-    """An array from numbers in (nested) lists, null for NaN; or from a table with its `dtype`, `shape` and `values`."""
-    if isinstance(plain, Mapping):
-        return _array_from_table(plain)
-    if not isinstance(plain, list | tuple):
-        raise _Misfit
-    return _numbers(plain)
-
-
-def _array_from_table(plain: Mapping[str, object]) -> Array:
-    dtype, shape, values = (plain.get(key) for key in ("dtype", "shape", "values"))
-    if set(plain) != {"dtype", "shape", "values"} or dtype not in _DTYPES:
-        raise _Misfit
-    if not isinstance(shape, list | tuple) or not isinstance(values, list | tuple) or len(shape) > MOST_DIMENSIONS:
-        raise _Misfit
-    if not all(type(side) is int and side >= 0 for side in shape) or math.prod(shape) != len(values):
-        raise _Misfit
-    seen: set[type] = set()
-    listed = _none_as_nan(values, seen, MOST_DIMENSIONS - 1)
-    if not seen <= {bool, int, float}:
-        raise _Misfit
-    try:
-        made = np.array(listed, dtype=str(dtype)).reshape(shape)
-    except (ValueError, OverflowError):  # too large for the type, or sides too large for an array with a side of 0
-        raise _Misfit from None
-    exact = all(a == b or a != a for a, b in zip(listed, made.reshape(-1).tolist(), strict=True))
-    if not exact or (seen == {bool}) != (seen != set() and made.dtype.kind == "b"):
-        raise _Misfit
-    return made
-
-
-def _numbers(plain: list[object] | tuple[object, ...]) -> Array:
-    seen: set[type] = set()
-    listed = _none_as_nan(plain, seen, 0)
-    if seen != {bool} and not seen <= {int, float}:
-        raise _Misfit
-    try:
-        array = np.array(listed)
-    except (ValueError, OverflowError):  # rows of different lengths, or a number of too many digits
-        raise _Misfit from None
-    if array.dtype.kind not in "fiub" or (seen == {int} and array.dtype.kind == "f"):  # 2**63 beside a small number
-        raise _Misfit
-    return array
-
-
-def _none_as_nan(plain: list[object] | tuple[object, ...], seen: set[type], depth: int) -> list[object]:
-    """The lists with NaN for None; `seen` gets the types of the numbers in them."""
-    if depth >= MOST_DIMENSIONS:
-        raise _Misfit
-    made: list[object] = []
-    for one in plain:
-        if isinstance(one, list | tuple):
-            made.append(_none_as_nan(one, seen, depth + 1))
-        else:
-            made.append(math.nan if one is None else one)
-            seen.add(type(made[-1]))
-    return made
 
 
 # ── fields ──

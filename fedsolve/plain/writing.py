@@ -11,18 +11,19 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
 from fedsolve.errors import ConfigError
 from fedsolve.plain.annotations import Anything, Dense, Form, Many, Places, Table, field_forms, is_float, options
+from fedsolve.plain.arrays import Plain, to_lists
 
-Plain: TypeAlias = bool | int | float | str | list["Plain"] | dict[str, "Plain"] | None
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 T = TypeVar("T")
 
-# Arrays of these types are lists of lists in plain form. Others, and those without entries, say their type and shape.
-LISTED = ("float64", "int64", "bool")
 # A dataclass that is written as one of its fields alone names this field here: a schema is a list of columns.
 WRITTEN_AS = "written_as"
 
@@ -63,28 +64,27 @@ def write(value: object, style: Style[T], form: Form = _ANYTHING, where: str = "
     if value is None or isinstance(value, bool | int | float | str):
         return style.leaf(value, where)
     if is_dataclass(value) and not isinstance(value, type):
-        forms = field_forms(type(value)) if style.by_annotation else {}
-        return style.record(
-            type(value),
-            {
-                field.name: write(
-                    getattr(value, field.name), style, forms.get(field.name, _ANYTHING), f"{where}.{field.name}"
-                )
-                for field in fields(value)
-                if field.init or not style.to_be_read
-            },
-        )
+        return _write_record(value, style, where)
     if isinstance(value, Mapping):
         inner = next((one for one in options(form) if isinstance(one, Table)), None)
         entry = _ANYTHING if inner is None else inner.entry
         return style.table([(key, write(item, style, entry, f"{where}.{key}")) for key, item in value.items()], where)
     if isinstance(value, tuple | list):
-        forms_of_items = _item_forms(form, len(value))
-        pairs = zip(value, forms_of_items, strict=True)
+        pairs = zip(value, _item_forms(form, len(value)), strict=True)
         return style.items([write(item, style, one, f"{where}[{place}]") for place, (item, one) in enumerate(pairs)])
     if hasattr(value, "tobytes") and hasattr(value, "shape"):
         return style.array(np.asarray(value), where)
     return style.other(value, where)
+
+
+def _write_record(value: DataclassInstance, style: Style[T], where: str) -> T:
+    forms = field_forms(type(value)) if style.by_annotation else {}
+    written = {
+        field.name: write(getattr(value, field.name), style, forms.get(field.name, _ANYTHING), f"{where}.{field.name}")
+        for field in fields(value)
+        if field.init or not style.to_be_read
+    }
+    return style.record(type(value), written)
 
 
 def _as_declared(value: object, form: Form) -> object:
@@ -130,17 +130,7 @@ class _AsPlain(Style[Plain]):
         return value
 
     def array(self, value: np.ndarray, where: str) -> Plain:
-        if value.dtype.kind not in "fiub":
-            raise ConfigError(f"{where} is an array of {value.dtype}; only numbers have a plain form")
-        if value.dtype.kind == "f" and np.isinf(value).any():
-            raise ConfigError(f"{where} is an array with infinite entries, which have no plain form")
-        listed: list[Plain] = value.tolist() if value.ndim else [value.item()]
-        if value.dtype.kind == "f" and np.isnan(value).any():
-            listed = _nan_as_none(listed)
-        if value.dtype.name in LISTED and value.size and value.ndim:
-            return listed
-        flat: list[Plain] = [None if one != one else one for one in value.reshape(-1).tolist()]
-        return {"dtype": value.dtype.name, "shape": list(value.shape), "values": flat}
+        return to_lists(value, where)
 
     def items(self, written: list[Plain]) -> Plain:
         return written
@@ -160,10 +150,6 @@ class _AsPlain(Style[Plain]):
     def other(self, value: object, where: str) -> Plain:
         kind = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
         raise ConfigError(f"{where} is {kind}, which has no plain form; expected numbers, text, arrays and dataclasses")
-
-
-def _nan_as_none(listed: list[Plain]) -> list[Plain]:
-    return [_nan_as_none(one) if isinstance(one, list) else None if one != one else one for one in listed]
 
 
 def tag_of(kind: type) -> tuple[str, str]:

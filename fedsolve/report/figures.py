@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from fedsolve.loop.history import Row
 from fedsolve.report.tables import size
@@ -15,6 +15,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = "osD^vPX"
 ROOM = 50  # letters below an axis
 DASHES = ("-", "--", ":", "-.")
+
+Figure: TypeAlias = Any  # of matplotlib, whose own types do not say what `subplots` returns
+Axes: TypeAlias = Any
+Look: TypeAlias = dict[str, str]  # of a line
 
 
 def convergence(
@@ -32,23 +36,23 @@ def convergence(
     return png(figure)
 
 
-def blank(width: float = 10, height: float = 7) -> Any:
+def blank(width: float = 10, height: float = 7) -> Figure:
     """An empty figure that belongs to no window."""
+    from matplotlib import figure as figures
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = figures.Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def png(figure: Any) -> bytes:
+def png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     return buffer.getvalue()
 
 
-def style(index: int) -> dict[str, Any]:
+def style(index: int) -> Look:
     """The look of the line in this place, the same in every figure."""
     which = index % len(COLOURS)
     return {
@@ -59,7 +63,7 @@ def style(index: int) -> dict[str, Any]:
 
 
 def draw_convergence(
-    figure: Any, histories: Mapping[str, Sequence[Row]], *, best: float | None, best_name: str
+    figure: Figure, histories: Mapping[str, Sequence[Row]], *, best: float | None, best_name: str
 ) -> None:
     """Gradient norm and value, against rounds and against bytes: four panels."""
     if best is None:
@@ -86,7 +90,7 @@ def shows_slope(rows: Sequence[Row]) -> bool:
     return any(row.contraction is not None for row in rows) and _number(rows[0].gradient_norm) > 0
 
 
-def _draw_bound(axis: Any, rows: Sequence[Row], label: str, look: dict[str, Any]) -> None:
+def _draw_bound(axis: Axes, rows: Sequence[Row], label: str, look: Look) -> None:
     """The slope of theory: ∏ c_t from where the gradient norm began; over a period of renewals it is that of (24) and
     (36) of paper 002. The theorems are about the distance to the solution, so only slopes compare; for losses other
     than the squared they hold in the end."""
@@ -114,7 +118,7 @@ def _sent(row: Row) -> int:
     return row.bytes_up + row.bytes_down
 
 
-def _draw(axis: Any, positions: Sequence[float], values: Sequence[float], label: str, look: dict[str, Any]) -> None:
+def _draw(axis: Axes, positions: Sequence[float], values: Sequence[float], label: str, look: Look) -> None:
     """What is not positive has no place on a log scale and is left out."""
     kept = [(position, value) for position, value in zip(positions, values, strict=True) if value > 0]
     x, y = [position for position, _ in kept], [value for _, value in kept]
@@ -122,7 +126,7 @@ def _draw(axis: Any, positions: Sequence[float], values: Sequence[float], label:
     axis.plot(x, y, label=label, linewidth=1.6, markersize=5 if few else 4, markevery=None if few else 0.1, **look)
 
 
-def _dress(axes: Any, histories: Mapping[str, Sequence[Row]], best_name: str) -> None:
+def _dress(axes: Axes, histories: Mapping[str, Sequence[Row]], best_name: str) -> None:
     axes[0][0].set_ylabel("norm of the pooled gradient")
     axes[1][0].set_ylabel(f"value − {best_name} value")
     axes[1][0].set_xlabel("communication rounds")
@@ -145,7 +149,7 @@ def _dress(axes: Any, histories: Mapping[str, Sequence[Row]], best_name: str) ->
     _scale(axes[1][1], sent, [_sent(row) for row in ends], size)
 
 
-def _scale(axis: Any, places: Sequence[int], ends: Sequence[int], text: Callable[[float], str]) -> None:
+def _scale(axis: Axes, places: Sequence[int], ends: Sequence[int], text: Callable[[float], str]) -> None:
     """Rounds in the hundreds would squash those in the tens: then a log scale, with a place for 0 if it is there. No
     more labels than there is room for."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator

@@ -22,9 +22,8 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from fedsolve.errors import CheckpointError, ConfigError
 from fedsolve.federation.ledger import Entry, Ledger
@@ -146,14 +145,14 @@ class RunFolder:
 
     # ── when it is done ──
 
-    def write_run(self, run: Run, summary: dict[str, Any]) -> None:
+    def write_run(self, run: Run, summary: Mapping[str, object]) -> None:
         """Everything about one run but its figure."""
         write_atomically(self.path / HISTORY, _encoded(to_json(row) for row in run.history))
         write_atomically(self.path / LEDGER, _ledger_csv(run.ledger))
         run.model.save(self.path / MODEL)
         self.write_summary(summary)
 
-    def write_summary(self, summary: dict[str, Any]) -> None:
+    def write_summary(self, summary: Mapping[str, object]) -> None:
         write_atomically(self.path / SUMMARY, (to_json(summary, indent=2) + "\n").encode())
 
     def write_config(self, text: str) -> None:
@@ -163,7 +162,7 @@ class RunFolder:
     def chosen(self) -> Path:
         return self.path / CHOSEN
 
-    def write_selection(self, ledger: Ledger, summary: dict[str, Any], chosen: str) -> None:
+    def write_selection(self, ledger: Ledger, summary: Mapping[str, object], chosen: str) -> None:
         """What cross-validation found, what it cost, and the run file with what it chose."""
         write_atomically(self.path / LEDGER, _ledger_csv(ledger))
         write_atomically(self.chosen, chosen.encode())

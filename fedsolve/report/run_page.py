@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedsolve.loop.history import Row, Run
-from fedsolve.models.linear import LinearModel
+from fedsolve.models import Model
 from fedsolve.report import accounts
 from fedsolve.report.figures import shows_slope
 from fedsolve.report.html_parts import (
@@ -26,7 +26,7 @@ from fedsolve.report.html_parts import (
 )
 from fedsolve.report.tables import BAD, COLUMNS, GOOD, LIMITS, number, size
 
-MOST_WEIGHTS, MOST_OUTPUTS, MOST_ROWS = 60, 6, 25
+MOST_ROWS = 25
 SLOPE = (
     "The dotted “slope of ∏ cₜ” is the algorithm's own theory: the factors cₜ = 1 − λ̄_n/ρ̄_t, from the eigenvalues that "
     "the clients sent, multiplied up. For least squares it bounds how fast the distance to the solution falls, for "
@@ -104,7 +104,13 @@ def certificate_sentence(run: Run) -> str:
     """What is known of the distance to the optimum, and no more."""
     measured = next((row for row in reversed(run.history) if row.gradient_norm is not None), None)
     if measured is None or measured.gradient_norm is None:
-        return "Nothing was measured, so nothing is known of the distance to the optimum."
+        valued = next((row for row in reversed(run.history) if row.value is not None), None)
+        if valued is None:
+            return "Nothing was measured, so nothing is known of the distance to the optimum."
+        return (
+            f"The value is {number(valued.value, 6)} after round {valued.round}. No gradient was measured, so nothing "
+            "is known of the distance to the optimum."
+        )
     if run.status == "diverged" or not math.isfinite(measured.gradient_norm):
         return "The run did not end at an optimum, so nothing is certified."
     said = f"The norm of the gradient is {number(measured.gradient_norm)} after round {measured.round}"
@@ -143,7 +149,7 @@ def thinned(rows: Sequence[Row], most: int = MOST_ROWS) -> list[Row]:
 # ── parts ──
 
 
-def _cell(key: str, value: Any) -> Html | str:
+def _cell(key: str, value: object) -> Html | str:
     text = str(COLUMNS[key][1](value))
     look = "good" if value in GOOD else "bad" if value in BAD else None
     return element("span", text, class_=look) if key == "status" else text
@@ -154,7 +160,7 @@ def _ending(status: str, message: str) -> Html:
     return paragraph(badge(LIMITS.get(status, status), good), f" {message[:1].upper()}{message[1:]}.")
 
 
-def _first_numbers(summary: Mapping[str, Any], model: Any) -> list[tuple[str, str]]:
+def _first_numbers(summary: Mapping[str, Any], model: object) -> list[tuple[str, str]]:
     found = [
         ("rounds", str(summary["rounds"])),
         ("sent up, all clients", size(summary["bytes_up"])),
@@ -164,7 +170,7 @@ def _first_numbers(summary: Mapping[str, Any], model: Any) -> list[tuple[str, st
     ]
     for where, value in (summary.get("scores") or {}).items():
         if value is not None:
-            kind = "accuracy" if getattr(model, "is_classifier", False) else "R²"
+            kind = model.score_name if isinstance(model, Model) else "score"
             found.append((f"{kind}, {where}ing data", f"{value:.4g}"))
     return [*found, ("seconds", f"{summary['seconds']:.2f}")]
 
@@ -177,40 +183,15 @@ def _convergence(about: About, runs: Iterable[Run]) -> Html | str:
     return section("Convergence", drawn, paragraph(SLOPE, kind="quiet") if told else "")
 
 
-def _model(model: Any, names: Sequence[str] | None) -> list[Html]:
-    w = getattr(model, "w", None)
-    if not isinstance(model, LinearModel) or w is None or w.ndim > 2 or len(w.reshape(len(w), -1)[0]) > MOST_OUTPUTS:
-        shape = "" if w is None else f" Its weights have shape {' × '.join(map(str, w.shape))}."
-        return [paragraph(f"A {type(model).__name__}.{shape} It is in model.npz.")]
-    if len(w) > MOST_WEIGHTS:
-        return [paragraph(f"A linear model with {len(w)} weights, of norm {number(float((w**2).sum() ** 0.5), 4)}.")]
-    outputs = w.reshape(len(w), -1)
-    names = _names(model, names)
-    known = names if names is not None and len(names) == len(model.coef) else None
-    labels = [*(known or [f"feature {index}" for index in range(len(model.coef))])]
-    labels += ["(intercept)"] * model.intercept
-    wide = outputs.shape[1] > 1
-    classes = model.classes if wide and model.classes is not None and len(model.classes) == outputs.shape[1] else None
-    heads = [str(one) for one in classes or range(outputs.shape[1])] if wide else ["weight"]
-    said = [paragraph("Weights are those of the columns after preprocessing.")] if model.transform is not None else []
-    if not wide and model.is_classifier and model.classes is not None:
-        said.append(paragraph(f"A positive weight speaks for “{model.classes[1]}”, against “{model.classes[0]}”."))
-    body = [[label, *(f"{one:.6g}" for one in row)] for label, row in zip(labels, outputs.tolist(), strict=True)]
-    return [*said, table([("feature", False), *((head, True) for head in heads)], body)]
-
-
-def _names(model: LinearModel, names: Sequence[str] | None) -> Sequence[str] | None:
-    """What the columns are called: as the model has it, or the transform, or the data, in this order; a transform that
-    was told no names numbers them, and the data may know better."""
-    if model.features is not None:  # weights of features, which have no names
-        return None
-    if model.feature_names is not None:
-        return model.feature_names
-    if model.transform is None:
-        return names
-    made = tuple(model.transform.feature_names())
-    numbered = made == tuple(f"x{index}" for index in range(len(made)))
-    return names if numbered and names is not None and len(names) == len(made) else made
+def _model(model: object, names: Sequence[str] | None) -> list[Html]:
+    if not isinstance(model, Model):
+        return [paragraph(f"A {type(model).__name__}.")]
+    found = model.described(names)
+    parts = [paragraph(sentence) for sentence in found.sentences]
+    if found.rows:
+        headings = [(heading, place > 0) for place, heading in enumerate(found.headings)]
+        return [*parts, table(headings, [list(row) for row in found.rows])]
+    return [*parts, paragraph("It is in model.npz.")]
 
 
 def _columns(runs: Iterable[Run]) -> Html | str:

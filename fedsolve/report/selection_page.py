@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -19,7 +18,7 @@ from fedsolve.selection import Candidate, Selection
 class Row:
     """One point of the grid."""
 
-    values: dict[str, Any]  # of what was chosen between
+    values: Mapping[str, object]  # of what was chosen between
     error: float
     standard_error: float
     accuracy: float | None
@@ -29,7 +28,7 @@ class Row:
     simplest: bool
 
     @classmethod
-    def of(cls, values: dict[str, Any], found: Candidate, best: bool, simplest: bool) -> Row:
+    def of(cls, values: Mapping[str, object], found: Candidate, best: bool, simplest: bool) -> Row:
         """What is shown of a candidate."""
         errors = found.error, found.standard_error, found.accuracy, found.errors
         return cls(values, *errors, found.trouble, best, simplest)
@@ -103,5 +102,5 @@ def _cells(row: Row) -> list[str]:
     return [*map(_value, row.values.values()), error, spread, *accuracy, row.mark]
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)

@@ -65,7 +65,7 @@ RESULTS = ("algorithm", "status", "rounds", "bytes_up", "bytes_down", "value", "
 SPARED = ("seconds", "gradient_norm", "value", "accuracy")
 
 
-def fitting(console: Console, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = RESULTS) -> Table:
+def fitting(console: Console, rows: Sequence[Mapping[str, object]], columns: Sequence[str] = RESULTS) -> Table:
     """`results` in as many columns as the console is wide enough for: none is cut off."""
     kept = list(columns)
     for key in SPARED:
@@ -77,7 +77,7 @@ def fitting(console: Console, rows: Sequence[Mapping[str, Any]], columns: Sequen
     return results(rows, kept)
 
 
-def results(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = RESULTS) -> Table:
+def results(rows: Sequence[Mapping[str, object]], columns: Sequence[str] = RESULTS) -> Table:
     """One line per run."""
     table = plain_table()
     for key in columns:
@@ -89,7 +89,7 @@ def results(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = RESULTS)
     return table
 
 
-def clients(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Table:
+def clients(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> Table:
     """One line per client; the columns are keys of the rows."""
     table = plain_table()
     for key in columns:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from fedsolve.report.figures import style
+from fedsolve.report.figures import Axes, style
 from fedsolve.report.tables import size
 from fedsolve.reproduce.result import QUARTILES
 from fedsolve.typing import Array
@@ -39,7 +38,7 @@ def over_rounds(ys: Sequence[Sequence[float]]) -> Curve:
     return Curve([list(range(len(y))) for y in ys], ys)
 
 
-def draw_curves(axis: Any, curves: Mapping[str, Curve], *, over: str = "rounds", log: bool = True) -> None:
+def draw_curves(axis: Axes, curves: Mapping[str, Curve], *, over: str = "rounds", log: bool = True) -> None:
     """Draw a line per method, coloured and marked by its position in the mapping. `over` labels the axis: "rounds",
     "bytes", or any text."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from fedsolve.errors import ConfigError
 from fedsolve.report.figures import blank, png
@@ -41,7 +41,7 @@ def open_folder(path: Path) -> Path:
     return path
 
 
-def describe(outcome: Outcome, command: str) -> dict[str, Any]:
+def describe(outcome: Outcome, command: str) -> dict[str, object]:
     """The outcome as plain values, for table.json and `--json`."""
     what, result = outcome.experiment, outcome.result
     return {
@@ -62,7 +62,7 @@ def describe(outcome: Outcome, command: str) -> dict[str, Any]:
     }
 
 
-def write(outcome: Outcome, folder: Path, command: str) -> dict[str, Any]:
+def write(outcome: Outcome, folder: Path, command: str) -> dict[str, object]:
     """Write all files and return the contents of table.json."""
     remove_leftovers(folder, OURS)
     for name in OURS:
@@ -92,7 +92,7 @@ def _csv(outcome: Outcome) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     headings: list[str] = []
-    lines: list[list[Any]] = [[] for _ in result.rows]
+    lines: list[list[object]] = [[] for _ in result.rows]
     for index, column in enumerate(result.columns):
         cells = [row[index] for row in result.rows]
         if not any(isinstance(cell, Measured) for cell in cells):
@@ -109,7 +109,7 @@ def _csv(outcome: Outcome) -> bytes:
     return text.getvalue().encode()
 
 
-def _four(column: Column, cell: Cell) -> list[Any]:
+def _four(column: Column, cell: Cell) -> list[object]:
     if not isinstance(cell, Measured):
         return [cell, None, None, None]
     return [column.centre(cell), *column.spread(cell), cell.printed]
@@ -145,7 +145,7 @@ def _page(outcome: Outcome, figure: bytes | None, command: str) -> str:
     )
 
 
-def _paired(outcome: Outcome, line: list[str], row: Any) -> list[tuple[str, Cell]]:
+def _paired(outcome: Outcome, line: list[str], row: Sequence[Cell]) -> list[tuple[str, Cell]]:
     """Pair each text of a line with its cell; None for a printed value."""
     cells: list[Cell] = []
     for index, cell in enumerate(row):

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
-from fedsolve.algorithms.base import Finished
+from fedsolve.algorithms.base import Algorithm, Finished
 from fedsolve.federation.client import Client
-from fedsolve.federation.federation import Federation
 from fedsolve.federation.ledger import Ledger, Total
 from fedsolve.federation.protocol import collect
+from fedsolve.federation.session import opened
 from fedsolve.federation.transports import InProcess
-from fedsolve.typing import Array
+from fedsolve.typing import Array, Value
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Iterate:
     """The state after `round` rounds, and the totals sent so far."""
 
     round: int
-    state: Any
+    state: Value
     sent: Total
 
     @property
@@ -30,7 +29,7 @@ class Iterate:
 
 
 def iterates(
-    algorithm: Any,
+    algorithm: Algorithm,
     clients: Sequence[Client],
     seed: int = 0,
     *,
@@ -43,13 +42,9 @@ def iterates(
     and factors.
     """
     protocols = dict(collect("algorithm", algorithm))
-    transport = InProcess(clients, keep_caches=keep_caches)
-    transport.open(protocols)
-    try:
-        fed = Federation(transport, protocols, seed=seed)
+    with opened(InProcess(clients, keep_caches=keep_caches), protocols, seed=seed) as fed:
         fed.warm_start = warm_start
-        fed.join()
-        outcome: Any = None
+        outcome: Value = None
         sent, counted = Total(), 0
         for round in count():
             fed.begin_round(round)
@@ -59,5 +54,3 @@ def iterates(
             yield Iterate(round, outcome.state if done else outcome, sent)
             if done:
                 return
-    finally:
-        transport.close()

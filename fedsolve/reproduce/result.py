@@ -6,10 +6,11 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from fedsolve.report.figures import Figure
 from fedsolve.report.tables import number
 
 QUARTILES = (0.25, 0.75)
@@ -119,7 +120,7 @@ class Result:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
-    draw: Callable[[Any], None] | None = None
+    draw: Callable[[Figure], None] | None = None
     printed_by: str = "paper"
     claims: Sequence[tuple[str, Verdict]] = ()
 
@@ -159,7 +160,7 @@ class Result:
                     line.append(column.write_printed(cell))
             yield line
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, object]]:
         """The rows as plain values, by heading; a measured cell has its spread, its printed value and all seeds."""
         return [
             {column.heading: _plain(column, cell) for column, cell in zip(self.columns, row, strict=True)}
@@ -167,7 +168,7 @@ class Result:
         ]
 
 
-def _plain(column: Column, cell: Cell) -> Any:
+def _plain(column: Column, cell: Cell) -> object:
     if isinstance(cell, Verdict):
         return {"holds": cell.holds, "said": cell.said}
     if not isinstance(cell, Measured):

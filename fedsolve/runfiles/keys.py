@@ -66,7 +66,7 @@ class Data(Table):
             raise ValueError("either dataset = a name, or file = a path, is needed, and not both")
         return self
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         """How to read it: what was said, and nothing else."""
         own = {"dataset", "file", "rows", "seed", "split_by", "positive"}
         return {key: value for key, value in self if key not in own and value is not None}
@@ -77,7 +77,7 @@ class Open(Table):
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         return dict(self.model_extra or {})
 
 
@@ -166,7 +166,7 @@ class Links(Open):
     """What clients may send in a round; `by_client` has tables for some of them. See `fedsolve.federation.links`."""
 
     name: str = "Link"
-    by_client: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    by_client: dict[str, dict[str, object]] = Field(default_factory=dict)
 
 
 class LogRange(Table):

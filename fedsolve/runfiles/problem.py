@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from fedsolve import data
+from fedsolve.algorithms.base import Algorithm
 from fedsolve.data import Dataset
 from fedsolve.data.preprocessing import Preprocess
 from fedsolve.errors import ConfigError, UnknownName
 from fedsolve.federation.client import Client
 from fedsolve.federation.transports import InProcess, Transport
 from fedsolve.losses import Logistic
-from fedsolve.models.linear import LinearModel
-from fedsolve.report.scores import score
+from fedsolve.models import Model
 from fedsolve.runfiles import keys, registry
-from fedsolve.tables.labels import Classes, with_names
+from fedsolve.tables.labels import Classes
 from fedsolve.typing import Array
 
 
@@ -29,7 +29,7 @@ class Problem:
 
     data: Dataset
     clients: list[Client]
-    algorithms: dict[str, Any]  # by label
+    algorithms: dict[str, Algorithm]  # by label
     preprocess: Preprocess | None
 
     @property
@@ -39,10 +39,9 @@ class Problem:
 
     def named(self, model: Any) -> Any:
         """The model with the names of its classes."""
-        if not isinstance(model, LinearModel) or not model.is_classifier or self.classes is None:
+        if not isinstance(model, Model) or self.classes is None or len(self.classes) != model.n_classes:
             return model
-        outputs = 2 if model.link == "logistic" else model.coef.shape[1]
-        return model.with_classes(self.classes) if len(self.classes) == outputs else model
+        return model.with_classes(self.classes)
 
     def scores(self, model: object) -> dict[str, float | None]:
         """Accuracy, or R², on the data of all clients and, where there are any, on the test rows."""
@@ -52,10 +51,9 @@ class Problem:
         return found
 
     def _score(self, model: object, X: Array, y: Array) -> float | None:
-        if not isinstance(model, LinearModel):
+        if not isinstance(model, Model):
             return None
-        labels = y if np.ndim(y) == 1 or not model.is_classifier else np.argmax(y, axis=1)
-        return score(model, model.predict(X), with_names(labels, model.classes))
+        return model.score(X, y)
 
 
 def prepare(what: keys.Config, file: Path) -> Problem:
@@ -84,9 +82,9 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
     return Problem(loaded, clients, algorithms, preprocess)
 
 
-def build_algorithms(what: keys.Config) -> dict[str, Any]:
+def build_algorithms(what: keys.Config) -> dict[str, Algorithm]:
     """The algorithms of a run file by label; a [loss] by itself serves those that have none."""
-    built: dict[str, Any] = {}
+    built: dict[str, Algorithm] = {}
     for where, table in what.tables():
         plain = table.plain()
         if what.loss is not None and "loss" not in plain:
@@ -109,8 +107,8 @@ def _link(what: keys.Links | None, clients: Sequence[Client]) -> None:
             raise UnknownName("client in link.by_client", name, names)
     for client in clients:
         own = what.by_client.get(client.name, {})
-        name = own.get("name", what.name)
-        table = {**(what.plain() if name == what.name else {}), **own, "name": name}  # what is not said is as for all
+        kind = own.get("name", what.name)
+        table = {**(what.plain() if kind == what.name else {}), **own, "name": kind}  # what is not said is as for all
         client.link = registry.build("link", table, f"link.by_client.{client.name}" if own else "link")
 
 
@@ -124,7 +122,7 @@ def transport(what: keys.Budget, clients: Sequence[Client]) -> Transport:
     return chosen(clients, workers=what.workers)  # type: ignore[no-any-return]
 
 
-def _fresh(name: str, taken: dict[str, Any]) -> str:
+def _fresh(name: str, taken: Collection[str]) -> str:
     numbered = (name, *(f"{name} {index}" for index in range(2, len(taken) + 3)))
     return next(each for each in numbered if each not in taken)
 
@@ -145,7 +143,7 @@ def _load(what: keys.Data, folder: Path) -> tuple[Dataset, Array | None]:
     else:
         assert what.file is not None
         if "labels" in options:
-            options["labels"] = folder / Path(options["labels"]).expanduser()
+            options["labels"] = folder / Path(str(options["labels"])).expanduser()
         if what.split_by is not None:
             options["groups"] = what.split_by
         loaded = _load_file(folder / Path(what.file).expanduser(), options)
@@ -157,7 +155,7 @@ def _load(what: keys.Data, folder: Path) -> tuple[Dataset, Array | None]:
     return smaller, None if groups is None else groups[chosen]
 
 
-def _load_file(path: Path, options: dict[str, Any]) -> Dataset:
+def _load_file(path: Path, options: dict[str, object]) -> Dataset:
     try:
         return data.load(path, **options)
     except UnknownName as error:

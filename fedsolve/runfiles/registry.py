@@ -25,6 +25,7 @@ from fedsolve.curvature import compressors, renewals
 from fedsolve.data import preprocessing
 from fedsolve.errors import UnknownName
 from fedsolve.federation import links, participation, transports
+from fedsolve.federation.protocol import is_client_step
 from fedsolve.plain import Reader, describe_fields
 
 __all__ = ["ROOMS", "build", "describe_fields", "find", "kind_of", "make", "names"]
@@ -94,6 +95,8 @@ def _belongs(kind: str, value: object) -> bool:
         return False
     if kind == "transport":
         return hasattr(value, "deliver") and not getattr(value, "_is_protocol", False)
+    if kind == "line search" and not any(is_client_step(getattr(value, name, None)) for name in dir(value)):
+        return False  # what a search finds, not a search
     return is_dataclass(value) and issubclass(value, _BASES.get(kind, object))
 
 

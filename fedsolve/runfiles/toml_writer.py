@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeGuard
 
 
-def dumps(tables: Mapping[str, Any]) -> str:
+def dumps(tables: Mapping[str, object]) -> str:
     """A table for each key of a mapping of tables; what is nested deeper stands in braces."""
     loose = [_line(key, value) for key, value in tables.items() if not _is_table(value) and not _is_list(value)]
     parts = ["".join(loose)] if loose else []
@@ -20,7 +20,7 @@ def dumps(tables: Mapping[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def inline(value: Any) -> str:
+def inline(value: object) -> str:
     """One value on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -36,15 +36,15 @@ def inline(value: Any) -> str:
     return str(value)  # a date or a time, which a run file has no use for
 
 
-def _is_table(value: Any) -> bool:
+def _is_table(value: object) -> TypeGuard[Mapping[str, object]]:
     return isinstance(value, Mapping)
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> TypeGuard[list[Mapping[str, object]]]:
     return isinstance(value, list) and bool(value) and all(map(_is_table, value))
 
 
-def _line(key: str, value: Any) -> str:
+def _line(key: str, value: object) -> str:
     return f"{_key(key)} = {inline(value)}\n"
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.client import Client
-from fedsolve.federation.federation import Federation
 from fedsolve.federation.participation import Participation
 from fedsolve.federation.protocol import collect
+from fedsolve.federation.session import Preprocessing, checked_seed, opened
 from fedsolve.federation.transports import Transport
-from fedsolve.loop.preflight import as_transport, check_resources, checked_seed
+from fedsolve.loop.preflight import check_resources
 from fedsolve.losses import LinearLoss
 from fedsolve.numerics.scalars import is_whole, python_numbers
 from fedsolve.selection.batches import REPLY_BYTES, Progress
@@ -28,7 +27,7 @@ def cross_validate(
     folds: int = 5,
     seed: int = 0,
     transport: str = "in_process",
-    preprocess: Any = None,
+    preprocess: Preprocessing | None = None,
     participation: Participation | None = None,
     reply_bytes: int = REPLY_BYTES,
     progress: Progress | None = None,
@@ -53,24 +52,18 @@ def cross_validate(
         protocol = FoldSums(tuple(dict.fromkeys(map(unpenalised, grid))), folds, seed)
     else:
         protocol = FoldFits(grid, folds, seed)
-    protocols: dict[str, Any] = {"folds": protocol}
+    protocols: dict[str, object] = {"folds": protocol}
     if preprocess is not None:
         protocols.update(collect("preprocess", preprocess))
-    road = as_transport(clients, transport)
-    road.open(protocols)
-    try:
-        fed = Federation(road, protocols, seed=seed, participation=_everyone(participation))
-        fed.join()
-        if preprocess is not None:
-            preprocess.fit(fed)
-            fed.join()
+    everyone = _everyone(participation)
+    with opened(
+        clients, protocols, transport=transport, seed=seed, participation=everyone, preprocess=preprocess
+    ) as fed:
         for loss in grid:
             check_resources(protocol, loss, fed, "cross-validation")
         if folds > (samples := sum(info.samples for info in fed.info.values())):
             raise DataError(f"{folds} folds of {samples} samples: some would have no samples, use fewer folds")
         found = protocol.candidates(fed, grid, reply_bytes, progress or (lambda done, of: None))
-    finally:
-        road.close()
     best_first = sorted(found, key=lambda each: each.error)
     if not math.isfinite(best_first[0].error):
         raise DataError(f"no point of the grid could be judged; {best_first[0].loss!r}, {best_first[0].trouble}")

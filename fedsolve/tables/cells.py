@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ def texts(cells: Array) -> Array:
     return np.char.decode(cells, "utf-8") if cells.dtype.kind == "S" else cells
 
 
-def is_missing(cell: Any) -> bool:
+def is_missing(cell: object) -> bool:
     """None, or what is not equal to itself: NaN, NaT, pandas' NA."""
     if cell is None:
         return True
@@ -28,7 +27,7 @@ def is_missing(cell: Any) -> bool:
         return True
 
 
-def key(value: Any) -> str | float:
+def key(value: object) -> str | float:
     """A value as categories are compared: a number, or a text that is none."""
     if isinstance(value, np.generic):
         value = value.item()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,10 +16,10 @@ from fedsolve.tables.cells import is_missing, key
 from fedsolve.tables.names import some
 from fedsolve.typing import Array
 
-Classes = tuple[Any, ...]
+Classes = tuple[str | float, ...]
 
 
-class Labels(np.ndarray[Any, Any]):
+class Labels(np.ndarray):
     """The numbers that a text target was given, and the texts they stand for: rows taken from it still know them.
 
     What is computed from it (y == 1, 1 - y) are other numbers, and plain arrays. Clients compare what they know of
@@ -36,30 +35,32 @@ class Labels(np.ndarray[Any, Any]):
         labels.classes = classes
         return labels
 
-    def __array_finalize__(self, made_from: Any) -> None:
+    def __array_finalize__(self, made_from: object) -> None:
         self.classes = getattr(made_from, "classes", None)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: Array) -> Array:
         plain = [np.asarray(one) if isinstance(one, Labels) else one for one in inputs]
         if "out" in options:
             options["out"] = tuple(np.asarray(one) if isinstance(one, Labels) else one for one in options["out"])
         return getattr(ufunc, method)(*plain, **options)
 
 
-def checked_classes(classes: Sequence[Any], whose: str) -> Classes:
+def checked_classes(classes: Sequence[object], whose: str) -> Classes:
     """Declared classes as plain values; rejects fewer than two, and two that are the same."""
     if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
         raise DataError(f"{whose}: classes is a list of labels such as ('no', 'yes'), got {classes!r}")
-    found = tuple(one.item() if isinstance(one, np.generic) else one for one in classes)
-    for one in found:
+    found: list[str | float] = []
+    for given in classes:
+        one = given.item() if isinstance(given, np.generic) else given
         if not isinstance(one, str | numbers.Real) or is_missing(one):
             raise DataError(f"{whose}: classes are texts or numbers, got {one!r}")
+        found.append(one)  # type: ignore[arg-type]  # a Real is what arithmetic takes for a float
     if len(found) < 2 or len({key(one) for one in found}) < len(found):
-        raise DataError(f"{whose}: classes are two or more different labels, got {list(found)}")
-    return found
+        raise DataError(f"{whose}: classes are two or more different labels, got {found}")
+    return tuple(found)
 
 
-def encode_labels(y: Any, classes: Classes, whose: str) -> Array:
+def encode_labels(y: Array, classes: Classes, whose: str) -> Array:
     """Labels as their places among the declared classes; "1" and 1 are the same label.
 
     Where the classes are texts and the labels whole numbers, as `data.load` numbers a text target, these are the
@@ -75,7 +76,7 @@ def encode_labels(y: Any, classes: Classes, whose: str) -> Array:
             )
         return labels.astype(np.float64)
     places = {key(one): float(place) for place, one in enumerate(classes)}
-    known: dict[Any, float] = {}
+    known: dict[object, float] = {}
     codes = np.empty(len(labels))
     for row, label in enumerate(labels.tolist()):
         if label not in known:
@@ -101,7 +102,7 @@ def text_classes(y: Array) -> Classes | None:
     return tuple(sorted(set(labels.tolist())))
 
 
-def check_classes(classes: Classes | None, outputs: int | None, loss: Any, whose: str) -> None:
+def check_classes(classes: Classes | None, outputs: int | None, loss: object, whose: str) -> None:
     """Reject declared classes that are not as many as the loss has. `outputs`: the columns of a matrix of targets."""
     if classes is None or outputs is not None:
         return

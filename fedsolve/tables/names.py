@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 import numbers
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,12 +27,12 @@ Names = tuple[str, ...]
 # ── data frames ──
 
 
-def is_frame(X: Any) -> bool:
+def is_frame(X: object) -> bool:
     """Whether X is a data frame (pandas, polars): a table that knows its columns."""
     return hasattr(X, "columns") and hasattr(X, "to_numpy")
 
 
-def split_frame(X: Any, whose: str = "X") -> tuple[Any, Names | None]:
+def split_frame(X: Array, whose: str = "X") -> tuple[Array, Names | None]:
     """A data frame as a matrix and the names of its columns; anything else as it is, with no names.
 
     A frame made without names counts its columns 0, 1, …. These are places: whichever order the frame has them in, they
@@ -52,7 +51,7 @@ def split_frame(X: Any, whose: str = "X") -> tuple[Any, Names | None]:
     return values, checked_names(labels, whose)
 
 
-def named_matrix(X: Any, names: Sequence[Any] | None, whose: str) -> tuple[Any, Names | None]:
+def named_matrix(X: Array, names: Sequence[object] | None, whose: str) -> tuple[Array, Names | None]:
     """X as a matrix and the names of its columns: those given, or those of a data frame.
 
     Given names that are the frame's own in another order say how to order it; others rename its columns, by place.
@@ -83,7 +82,7 @@ def take_columns(X: Array, order: Sequence[int]) -> Array:
 # ── names of columns ──
 
 
-def checked_names(names: Sequence[Any], whose: str) -> Names:
+def checked_names(names: Sequence[object], whose: str) -> Names:
     """Names as text; rejects a text in place of a list, and names that occur twice."""
     if isinstance(names, str):
         raise DataError(f"{whose}: feature_names is a list with one name per column, got the text {names!r}")
@@ -126,7 +125,7 @@ def order_of(given: Sequence[str], wanted: Sequence[str], whose: str, what_to_do
     return [places[name] for name in wanted]
 
 
-def match_columns(X: Any, wanted: Sequence[str] | None, whose: str, what_to_do: str) -> Any:
+def match_columns(X: Array, wanted: Sequence[str] | None, whose: str, what_to_do: str) -> Array:
     """X with its columns in the wanted order: a data frame by name, anything else as it is, for its caller to check."""
     values, given = split_frame(X, whose)
     if given is None or wanted is None or (are_counted(wanted) and set(given) != set(wanted)):
@@ -216,10 +215,10 @@ def _with_hints(missing: Sequence[str], spare: Sequence[str]) -> str:
     return f"{', '.join(hints)}{_more(missing)}"
 
 
-def some(names: Sequence[str]) -> str:
+def some(names: Sequence[object]) -> str:
     """The first of some names, quoted, and how many more there are."""
     return ", ".join(map(repr, names[:SHOWN])) + _more(names)
 
 
-def _more(names: Sequence[str]) -> str:
+def _more(names: Sequence[object]) -> str:
     return f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

@@ -13,7 +13,7 @@ import struct
 import tokenize
 import zipfile
 from collections.abc import Iterable
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -45,7 +45,7 @@ _NO_ARCHIVE = (
 def pack(**arrays: Array) -> bytes:
     """An archive of these arrays."""
     buffer = io.BytesIO()
-    entries: dict[str, Any] = {_VERSION: np.array(library.__version__), **arrays}
+    entries: dict[str, Array] = {_VERSION: np.array(library.__version__), **arrays}
     np.savez(buffer, **entries)
     data = buffer.getvalue()
     # The last two bytes are the length of a comment that np.savez does not write.

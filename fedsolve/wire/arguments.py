@@ -8,7 +8,6 @@ of arrays and the range of numbers before it uses them. Losses check weights the
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -58,7 +57,7 @@ def require_positive(name: str, number: float) -> None:
         raise WrongType(f"{name} should be a positive, finite number, got {shortened(number)}")
 
 
-def places(name: str, array: Array, of: int, *alongside: tuple[Any, ...], once: bool = True) -> list[int]:
+def places(name: str, array: Array, of: int, *alongside: tuple[object, ...], once: bool = True) -> list[int]:
     """The entries of a vector of whole numbers below `of`, each there once; `alongside` has an item for each of them.
 
     `once=False` lets one come several times, which is for steps where each brings an array of its own.

@@ -15,7 +15,6 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fedsolve.errors import Truncated, WireError
 from fedsolve.typing import Value
@@ -54,7 +53,7 @@ class Journal:
         write_behind(self.path, mark.end, frame, before=mark.digest)
         return Mark(mark.end + len(frame), frame[-DIGEST_SIZE:])
 
-    def read(self, mark: Mark, types: Iterable[type[Any]]) -> Iterator[list[Value]]:
+    def read(self, mark: Mark, types: Iterable[type]) -> Iterator[list[Value]]:
         """The values of each `begin` and `append` up to a mark; raises WireError if the file does not match it."""
         with reading(self.path) as (file, size):
             if size < mark.end:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from fedsolve import errors
 from fedsolve.text import has_controls, printable
@@ -48,7 +48,7 @@ class Request:
         return wire.encode(self.preamble, (self.routes, *self.arguments))
 
     @classmethod
-    def decode(cls, data: bytes, types: Iterable[type[Any]]) -> Request:
+    def decode(cls, data: bytes, types: Iterable[type]) -> Request:
         """A request from bytes; raises WireError for what is none. `types` are those that `wire.decode` may build."""
         if (count := wire.count_parts(data) - 1) > MOST_CALLS:  # before anything is decoded
             raise too_many_calls(count)
@@ -142,7 +142,7 @@ class Failure:
         return _ERRORS.get(self.kind, errors.ClientError)(client, self.step, self.text)
 
 
-def decode_answer(data: bytes, types: Iterable[type[Any]]) -> Reply | Failure:
+def decode_answer(data: bytes, types: Iterable[type]) -> Reply | Failure:
     """What came back from a client."""
     preamble, values, _ = _expect(data, types, (REPLY, FAILURE))
     if preamble.kind == FAILURE:
@@ -176,7 +176,7 @@ def _are_counts(value: Value) -> bool:
     )
 
 
-def _expect(data: bytes, types: Iterable[type[Any]], kinds: tuple[int, ...]) -> tuple[Preamble, list[Value], list[int]]:
+def _expect(data: bytes, types: Iterable[type], kinds: tuple[int, ...]) -> tuple[Preamble, list[Value], list[int]]:
     preamble, values, sizes = wire.decode(data, types)
     if preamble.kind not in kinds or not values:
         raise errors.WireError(f"a message of kind {preamble.kind} came where {kinds} was expected")

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from fedsolve.errors import StorageError, WireError
 from fedsolve.typing import Value
@@ -196,7 +196,7 @@ def encode_values(*values: Value) -> bytes:
     return wire.encode(Preamble(FILE), [Part(value) for value in values])
 
 
-def decode_values(data: bytes, types: Iterable[type[Any]] = ()) -> list[Value]:
+def decode_values(data: bytes, types: Iterable[type] = ()) -> list[Value]:
     """What `encode_values` was given."""
     preamble, values, _ = wire.decode(data, types, limit=2**62)
     if preamble.kind != FILE:
@@ -209,7 +209,7 @@ def write_values(path: Path, *values: Value) -> None:
     write_atomically(path, *sealed.seal(sealed.VALUES, encode_values(*values)))
 
 
-def read_values(path: Path, types: Iterable[type[Any]] = ()) -> list[Value]:
+def read_values(path: Path, types: Iterable[type] = ()) -> list[Value]:
     """What `write_values` wrote."""
     with reading(path) as (file, size):
         _, payload = sealed.unseal(file, size, sealed.VALUES)

@@ -328,7 +328,7 @@ def remembered(fed: Federation, transport: InProcess) -> np.ndarray:
     H: object = 0.0
     for name, versions in transport.memories().items():
         client = transport.clients[name]
-        kept = versions[used[name]].get("H")
+        kept = versions[used[name]].get("algorithm:H")
         if kept is not None:
             support = fed.protocols["algorithm"]._hessian(client, loss.zero(client)).support
             packed = np.zeros(support.n * (support.n + 1) // 2)

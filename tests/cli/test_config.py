@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from fedsolve.errors import ConfigError
+from fedsolve.federation.participation import Participation
+from fedsolve.loop.stopping import Stopping
+from fedsolve.runfiles import keys
 from fedsolve.runfiles import run_file as config
 
 from .conftest import RUN_FILE, Command
@@ -96,6 +100,36 @@ def test_all_faults_are_said_at_once() -> None:
     assert str(caught.value).startswith("f.toml: run.")
     assert "run.rounds" in str(caught.value)
     assert "run.workers" in str(caught.value)
+
+
+def test_limits_and_participation_are_the_dataclasses_own() -> None:
+    """Their keys, types and defaults follow from the fields: what is added there can be said in a run file."""
+    budget = config.parse(RUN_FILE.replace("rounds = 20", "").replace("tolerance = 1e-9", "")).run
+    assert budget.stopping() == Stopping()
+    for field in fields(Stopping):
+        changed = config.parse(RUN_FILE.replace("rounds = 20", "").replace("tolerance = 1e-9", f"{field.name} = 7"))
+        assert changed.run.stopping() == Stopping(**{field.name: 7})
+    assert set(keys.ParticipationTable.model_fields) == {field.name for field in fields(Participation)}
+    said = "[participation]\nfraction = 0.5\ndeadline = 2\nlatency = { a = 1, b = 2.5 }\nretries = 3\n"
+    expected = Participation(fraction=0.5, deadline=2.0, latency={"a": 1.0, "b": 2.5}, retries=3)
+    assert config.parse(RUN_FILE + said).participants() == expected
+    assert config.parse(RUN_FILE).participants() is None
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("retries = -1", "participation.retries must be at least 0, got -1"),
+        ("retries = 1.5", "participation.retries must be a whole number, got 1.5"),
+        ('latency = "x"', "participation.latency must be a number or a table, got 'x'"),
+        ("latency = { a = true }", "participation.latency.a must be a number, got True"),
+        ("fractio = 1", "participation.fractio is not known, did you mean 'fraction'?"),
+    ],
+)
+def test_what_a_participation_is_not(said: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.parse(f"{RUN_FILE}\n[participation]\n{said}\n")
+    assert words in str(caught.value)
 
 
 def test_raw_columns_need_preprocessing(command: Command, run_file: Callable[..., Path], tmp_path: Path) -> None:

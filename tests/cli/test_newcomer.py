@@ -11,7 +11,7 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.federation.protocol import describe
-from fedsolve.loop.checkpoint import differences
+from fedsolve.loop.differences import differences
 from fedsolve.runfiles import run_file as config
 from fedsolve.runfiles.portable import from_anywhere
 

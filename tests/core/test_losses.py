@@ -8,10 +8,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsolve.errors import ConfigError, DataError
+from fedsolve.errors import ConfigError, DataError, WrongType
+from fedsolve.features import Polynomial
 from fedsolve.federation.client import Client
 from fedsolve.local import CG, Richardson
-from fedsolve.losses import Logistic, Softmax, Squared
+from fedsolve.losses import Logistic, Loss, Pointwise, Poisson, Softmax, Squared
 from fedsolve.numerics.linalg import to_numpy
 
 N, P = 30, 3
@@ -451,3 +452,110 @@ def test_array_api_strict_gives_the_same(case, device):
 
 def _home(array):
     return to_numpy(array.to_device(strict.Device("CPU_DEVICE")))
+
+
+# ── the two layers ──
+
+
+def _poisson_client(sparse: bool = False) -> Client:
+    X, _ = data("squared")
+    y = np.random.default_rng(3).poisson(1.5, N).astype(float)
+    return Client("a", sp.csr_array(X) if sparse else X, y, weights(), offset=0.1 * X[:, 0])
+
+
+def _softmax_client() -> Client:
+    X, _ = data("squared")
+    return Client("a", X, np.random.default_rng(4).integers(0, 3, N).astype(float), weights())
+
+
+OTHER_LOSSES = {
+    "poisson": (lambda: Poisson(l2=0.1, intercept="free"), _poisson_client),
+    "poisson, sparse": (lambda: Poisson(l2=0.1, intercept="free"), lambda: _poisson_client(sparse=True)),
+    "softmax": (lambda: Softmax(l2=0.1, intercept="free", classes=3), _softmax_client),
+    "softmax, no penalty": (lambda: Softmax(classes=3), _softmax_client),
+    "softmax, l1 only": (lambda: Softmax(l1=0.1, intercept="free", classes=3), _softmax_client),
+    "features": (lambda: Poisson(l2=0.1, features=Polynomial(degree=2)), _poisson_client),
+}
+
+
+def _mean_of_samples(loss: Loss, client: Client, w: np.ndarray) -> np.ndarray:
+    """The gradient as the sum of the samples' own, with their weights, and of the penalty's."""
+    each = to_numpy(loss.sample_gradients(client, w))
+    assert each.shape == (client.n_samples, *w.shape)
+    s = np.ones(client.n_samples) if client.sample_weight is None else to_numpy(client.sample_weight)
+    return np.tensordot(s, each, axes=1) / s.sum() + to_numpy(loss.penalty_gradient(w))
+
+
+def test_gradients_per_sample_add_up_to_the_gradient(case):
+    loss, client, w = case
+    np.testing.assert_allclose(_mean_of_samples(loss, client, w), loss.gradient(client, w), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("made", "client"), OTHER_LOSSES.values(), ids=OTHER_LOSSES.keys())
+def test_gradients_per_sample_of_other_losses_too(made, client):
+    loss, client = made(), client()
+    w = 0.3 * np.random.default_rng(1).standard_normal(loss.shape(P, ()))
+    np.testing.assert_allclose(_mean_of_samples(loss, client, w), loss.gradient(client, w), rtol=1e-12, atol=1e-14)
+    expected = differences(lambda v: loss.value(client, v), w, STEP)
+    np.testing.assert_allclose(loss.gradient(client, w), expected, rtol=0, atol=DIFFERENCE)
+
+
+def test_each_gradient_is_that_of_its_own_sample(case):
+    loss, client, w = case
+    each = loss.sample_gradients(client, w)
+    for index in (0, 7, N - 1):
+        alone = Client("one", client.X[[index]], client.y[[index]])
+        expected = differences(lambda v, one=alone: loss.value(one, v) - loss.penalty(v), w, STEP)
+        np.testing.assert_allclose(each[index], expected, rtol=0, atol=DIFFERENCE)
+
+
+def test_penalty_gradient_is_the_derivative_of_the_penalty(case):
+    loss, _, w = case
+    np.testing.assert_allclose(loss.penalty_gradient(w), differences(loss.penalty, w, STEP), rtol=0, atol=DIFFERENCE)
+
+
+def test_gradients_per_sample_in_the_array_api():
+    X, y = data("logistic")
+    loss = Logistic(l2=0.1, intercept="free")
+    w = np.random.default_rng(1).standard_normal(P + 1)
+    client = Client("a", strict.asarray(X), strict.asarray(y))
+    found = loss.sample_gradients(client, strict.asarray(w))
+    np.testing.assert_allclose(to_numpy(found), loss.sample_gradients(Client("a", X, y), w), rtol=1e-14)
+
+
+def test_weights_of_a_wrong_shape_are_rejected_per_sample_too(case):
+    loss, client, w = case
+    with pytest.raises(WrongType, match="shape"):
+        loss.sample_gradients(client, np.zeros((w.shape[0] + 1, *w.shape[1:])))
+
+
+RESPONSES = {
+    "squared": (Squared(), lambda model, X: model.predict(X)),
+    "logistic": (Logistic(), lambda model, X: model.predict_proba(X)[:, 1]),
+    "poisson": (Poisson(), lambda model, X: model.predict(X)),
+    "softmax": (Softmax(classes=3), lambda model, X: model.predict_proba(X)),
+}
+
+
+@pytest.mark.parametrize(("loss", "predicted"), RESPONSES.values(), ids=RESPONSES.keys())
+def test_responses_are_what_the_model_predicts(loss, predicted):
+    X, _ = data("squared")
+    w = np.random.default_rng(5).standard_normal(loss.shape(P, ()))
+    np.testing.assert_allclose(loss.responses(np, X @ w), predicted(loss.model(w), X), rtol=1e-13)
+
+
+@pytest.mark.parametrize("loss", [one for one, _ in RESPONSES.values()], ids=RESPONSES.keys())
+def test_linear_losses_are_of_both_layers(loss):
+    assert isinstance(loss, Pointwise)
+    assert isinstance(loss, Loss)
+    assert loss.start_point(P, ()).shape == loss.shape(P, ())
+    assert not loss.start_point(P, ()).any()
+
+
+def test_a_layer_that_lacks_something_cannot_be_made():
+    class Half(Pointwise):
+        def pointwise(self, xp, eta, y):
+            return eta
+
+    with pytest.raises(TypeError, match="abstract"):
+        Half()

@@ -20,7 +20,7 @@ from fedsolve.federation.protocol import is_client_step, runs_together
 from fedsolve.federation.transports import InProcess, Processes
 from fedsolve.losses import LinearLoss
 from fedsolve.typing import Array
-from tests.algorithms.test_torch import DENSE, on
+from tests.algorithms.test_torch import DENSE, DEVICES, on
 from tests.extras import optional
 from tests.problems import PROBLEMS
 
@@ -97,11 +97,12 @@ def test_fifty_clients(loss: LinearLoss, local: fs.GradientSteps, weights: bool,
     assert max(calls) > 20
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("case", [*DENSE, "squared, free intercept | weighted"])
-def test_every_loss(case: str, calls: list[int]) -> None:
+def test_every_loss(device: str, case: str, calls: list[int]) -> None:
     problem = PROBLEMS[case]
     algorithm = fs.FedAvg(problem.loss, fs.GradientSteps(3, step_size=0.01))
-    alone, joint, transport = both(algorithm, on("cpu", problem))
+    alone, joint, transport = both(algorithm, on(device, problem))
     assert_same(alone, joint)
     assert calls
     assert STEP not in transport.one_by_one

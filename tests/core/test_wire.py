@@ -26,6 +26,8 @@ from fedsolve.losses import Squared
 from fedsolve.numerics.structured_arrays import STRUCTURED, LowRank, Quantised, Symmetric, TopK
 from fedsolve.typing import Array
 from fedsolve.wire import encoding as wire
+from fedsolve.wire import layout
+from fedsolve.wire.contracts import type_name
 from fedsolve.wire.encoding import FAILURE, FILE, PREAMBLE_SIZE, REPLY, REQUEST, Part, Preamble
 from fedsolve.wire.messages import Failure, Request, decode_answer
 from fedsolve.wire.storage import read_values, write_values
@@ -302,7 +304,7 @@ def test_nesting_up_to_the_limit_travels_with_any_leaf():
     for leaf in (1.0, np.ones(2), Symmetric(np.eye(2)), None):
         value: Any = leaf
         accepted = True
-        for _ in range(wire.MAX_DEPTH + 3):
+        for _ in range(layout.MAX_DEPTH + 3):
             value = [value]
             try:
                 part = Part(value)
@@ -481,7 +483,7 @@ def test_random_header_in_a_sound_frame(header, body):
 
 OUTLINES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-2, 9), st.integers(-(2**63), 2**64 - 1), st.floats())
-    | st.sampled_from([*[kind.__name__ for kind in STRUCTURED], *[wire.type_name(kind) for kind in TYPES], "x"]),
+    | st.sampled_from([*[kind.__name__ for kind in STRUCTURED], *[type_name(kind) for kind in TYPES], "x"]),
     lambda inner: (
         st.tuples(st.integers(0, 6), st.lists(inner, max_size=6)).map(lambda t: [t[0], *t[1]])
         | st.tuples(st.integers(0, 11), st.lists(st.integers(0, 3), max_size=3)).map(lambda t: [ARRAY, t[0], *t[1]])
@@ -676,12 +678,12 @@ def test_a_bool_is_one_bit():
 
 
 def csr(rows: Any, columns: Any, indptr: list[int], indices: list[int], dtype: int = I4, data: int = F8) -> bytes:
-    numpy_dtype = wire._DTYPES[dtype]
+    numpy_dtype = layout.DTYPES[dtype]
     body = b""
     for numbers, kind in (
         (indptr, numpy_dtype),
         (indices, numpy_dtype),
-        ([1] * len(indices), wire._DTYPES[data]),
+        ([1] * len(indices), layout.DTYPES[data]),
     ):
         raw = np.array(numbers).astype(kind).tobytes()
         body += raw + bytes(-len(raw) % 8)
@@ -795,7 +797,7 @@ def test_the_sparse_vectors_of_the_next_test_are_sound():
 
 
 def topk(shape: Any, indices: list[int], values: list[float], dtype: int = I8) -> bytes:
-    body = np.array(indices).astype(wire._DTYPES[dtype]).tobytes()
+    body = np.array(indices).astype(layout.DTYPES[dtype]).tobytes()
     body += bytes(-len(body) % 8) + f8(*values)
     return message([NAMED, TOPK, shape, [ARRAY, dtype, len(indices)], [ARRAY, F8, len(values)]], body)
 
@@ -863,7 +865,7 @@ def test_structured_arrays_that_are_none(outline, body):
         wire.decode(message(outline, body))
 
 
-INNER, OUTER = wire.type_name(Inner), wire.type_name(Outer)
+INNER, OUTER = type_name(Inner), type_name(Outer)
 GOOD_INNER = [NAMED, INNER, "x", [TUPLE, 1.0]]
 
 
@@ -883,7 +885,7 @@ GOOD_INNER = [NAMED, INNER, "x", [TUPLE, 1.0]]
         [NAMED, OUTER, [ARRAY, F8, 0], GOOD_INNER, None, [ARRAY, I8, 0, 2], [DICT, []]],
         [NAMED, OUTER, [ARRAY, F8, 0], GOOD_INNER, None, "a", [DICT, [1], [ARRAY, F8, 0]]],
         [NAMED, OUTER, [ARRAY, F8, 0], GOOD_INNER, None, "a", [DICT, ["k"], 1.0]],
-        [NAMED, wire.type_name(Positive), -1.0],
+        [NAMED, type_name(Positive), -1.0],
         [NAMED, "Inner", "x", [TUPLE]],
     ],
     ids=repr,

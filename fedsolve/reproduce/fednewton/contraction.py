@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fedsolve.diagnose import Contractions, contraction
 from fedsolve.losses import Squared
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.fednewton.synthetic import L2, SAMPLES, problem
 from fedsolve.reproduce.harness import Seeds, experiment
-from fedsolve.reproduce.result import Column, Measured, Result, Verdict
+from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 
 GRID = (10, 13, 16, 20, 25, 30, 38, 50, 66, 100)  # clients of Figure 3, 1000 down to 100 samples each
 STARTS, STEPS = 200, 8
@@ -49,7 +48,7 @@ def rho(seeds: Seeds, quick: bool) -> Result:
     def ratios(m: int) -> list[float]:
         return [one.rho / true for true, some in zip(exact[m], found[m], strict=True) for one in some]
 
-    def row(m: int) -> tuple[Any, ...]:
+    def row(m: int) -> tuple[Cell, ...]:
         near = [ratio >= 1 - WITHIN for ratio in ratios(m)]
         pairs = [(true, one) for true, some in zip(exact[m], found[m], strict=True) for one in some]
         faults = sum(wrong(*pair) for pair in pairs)
@@ -66,7 +65,7 @@ def rho(seeds: Seeds, quick: bool) -> Result:
             Verdict(not faults and (quick or float(np.mean(near)) >= SHARE), f"{faults} wrong of {len(pairs)}"),
         )
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         axis = figure.subplots()
         sizes = [SAMPLES // m for m in grid]
         axis.plot(sizes, [100 * np.median(ratios(m)) for m in grid], label="median start")

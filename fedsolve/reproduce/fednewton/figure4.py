@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import REFERENCE, RULE, among_seeds, judged
 from fedsolve.reproduce.fednewton.methods import SHOWN, shown_scores
 from fedsolve.reproduce.fednewton.synthetic import SETTING, VISIBLE, problem
@@ -36,6 +37,25 @@ def crossing(alphas: Sequence[float], ratios: Sequence[float]) -> float:
     return alphas[last] + (alphas[last + 1] - alphas[last]) * max(-low, 0.0) / (high - min(low, 0.0))
 
 
+def _crossings(tally: Tally[Case], left: Sequence[Case], upper: str, lower: str | None = None) -> Measured:
+    """The α at which a score, or the ratio of two, rises above 1: one for each seed."""
+    values = np.array([tally.measured(case, upper).values for case in left])
+    ratios = values / (1.0 if lower is None else np.array([tally.measured(case, lower).values for case in left]))
+    return Measured(tuple(crossing([case[0] for case in left], list(column)) for column in ratios.T))
+
+
+def _draw(tally: Tally[Case], left: Sequence[Case], right: Sequence[Case], figure: Figure) -> None:
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, some, shift, what in ((axes[0], left, 0, "α, of the inputs"), (axes[1], right, 1, "β, of the models")):
+        xs = [case[shift] for case in some]
+        draw_curves(axis, tally.relative(list(some), xs, list(SHOWN), to="KRR"), over=what, log=False)
+    axes[0].set_ylim(*VISIBLE)
+    axes[1].set_xscale("symlog", linthresh=BETAS[1])
+    axes[1].set_xlim(left=0.0)
+    axes[0].set_ylabel("mean squared error on test points, of KRR's")
+    axes[0].legend(frameon=False)
+
+
 @experiment(
     "fednewton-fig4",
     paper="FedNewton",
@@ -55,32 +75,11 @@ def fig4(seeds: Seeds, quick: bool) -> Result:
         tally.add(case, {"ρ": posed.rho, "Δ_D": posed.data_shift, "Δ_f": posed.model_shift})
         tally.add(case, shown_scores(posed.clients, SETTING, posed.test_error))
 
-    def values(name: str) -> list[tuple[float, ...]]:
-        """A row per α of the left panel, a column per seed."""
-        return [tally.measured(case, name).values for case in left]
-
-    def crossings(upper: list[tuple[float, ...]], lower: list[tuple[float, ...]] | None = None) -> Measured:
-        ratios = np.array(upper) / (1.0 if lower is None else np.array(lower))
-        return Measured(tuple(crossing(alphas, list(column)) for column in ratios.T))
-
-    unstable, overtaken = crossings(values("ρ")), crossings(values("#8"), values("DKRR"))
+    unstable, overtaken = _crossings(tally, left, "ρ"), _crossings(tally, left, "#8", "DKRR")
     rho = {alpha: tally.measured((alpha, 0.0), "ρ").median for alpha in (STABLE, UNSTABLE)}
     spoilt = [tally.measured(cases[-1], heading).median for heading in SHOWN]
     at = float(np.interp(overtaken.median, alphas, [tally.measured(case, "Δ_D").median for case in left]))
     model_shift = [tally.measured(case, "Δ_f").median for case in right]
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots(1, 2, sharey=True)
-        for axis, some, xs, what in (
-            (axes[0], left, alphas, "α, of the inputs"),
-            (axes[1], right, betas, "β, of the models"),
-        ):
-            draw_curves(axis, tally.relative(some, list(xs), list(SHOWN), to="KRR"), over=what, log=False)
-        axes[0].set_ylim(*VISIBLE)
-        axes[1].set_xscale("symlog", linthresh=BETAS[1])
-        axes[1].set_xlim(left=0.0)
-        axes[0].set_ylabel("mean squared error on test points, of KRR's")
-        axes[0].legend(frameon=False)
 
     error = "{:.4g}".format
     return Result(
@@ -120,6 +119,6 @@ def fig4(seeds: Seeds, quick: bool) -> Result:
             f"With β = {betas[-1]:g} the methods end between {min(spoilt):.3g} and {max(spoilt):.3g}; the paper says "
             "that all methods are similarly poor once the models differ enough.",
         ),
-        draw=draw,
+        draw=partial(_draw, tally, left, right),
         printed_by="reference",
     )

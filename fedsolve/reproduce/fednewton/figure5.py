@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import all_smaller, judged
 from fedsolve.reproduce.fednewton.methods import ROUNDS, scores
 from fedsolve.reproduce.fednewton.synthetic import SETTING, problem
@@ -69,7 +69,7 @@ def fig5(seeds: Seeds, quick: bool) -> Result:
     main = traces[betas[0]]
     pooled = Measured(tuple(errors[0] for errors in main["KRR"]))
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         axis = figure.subplots()
         draw_curves(axis, {name: over_rounds(main[name]) for name in ITERATIVE}, log=False)
         axis.axhline(pooled.median, color="grey", linewidth=1.2, linestyle=":", label="KRR")

@@ -9,9 +9,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, cast
+from typing import cast
 
 from fedsolve.algorithms import DKRR, FedAvg, FedNewton, FedNewtonCG, FedProx
+from fedsolve.algorithms.base import Algorithm
 from fedsolve.federation.client import Client
 from fedsolve.local import GradientSteps
 from fedsolve.losses import Squared
@@ -44,7 +45,7 @@ class Setting:
     step_size: float
 
 
-def methods(setting: Setting) -> dict[str, Any]:
+def methods(setting: Setting) -> dict[str, Algorithm]:
     """The iterative methods by name."""
     loss = Squared(l2=setting.l2)
     return {

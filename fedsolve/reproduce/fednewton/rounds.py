@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from fedsolve.algorithms import FedNewton, FedNewtonCG
+from fedsolve.algorithms.base import Algorithm
 from fedsolve.losses import Squared
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import REFERENCE
 from fedsolve.reproduce.fednewton.synthetic import L2, Problem, problem
 from fedsolve.reproduce.figures import draw_curves, over_rounds
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.iterates import iterates
-from fedsolve.reproduce.result import Column, Measured, Result, Verdict
+from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 
 TOLERANCE, MOST_ROUNDS, RUNAWAY = 1e-8, 200, 1e3
 ALLOWED = 1.3  # times the reference rounds
@@ -61,7 +64,7 @@ class Trace:
         return _first(self.weight_errors)
 
 
-def trace(algorithm: Any, of: Problem) -> Trace:
+def trace(algorithm: Algorithm, of: Problem) -> Trace:
     """Run an algorithm and record its errors."""
     errors: list[float] = []
     weight_errors: list[float] = []
@@ -76,6 +79,18 @@ def trace(algorithm: Any, of: Problem) -> Trace:
 def _first(errors: list[float]) -> float:
     """The first round within the tolerance; infinite if there is none."""
     return next((round for round, error in enumerate(errors) if error <= TOLERANCE), math.inf)
+
+
+def _draw(traces: Mapping[Case, Mapping[str, list[Trace]]], rhos: Mapping[Case, list[float]], figure: Figure) -> None:
+    axes = figure.subplots(-(-len(traces) // 2), 2, sharey=True, squeeze=False)
+    for axis, case in zip(axes.flat, traces, strict=True):
+        draw_curves(axis, {name: over_rounds([one.errors for one in found]) for name, found in traces[case].items()})
+        axis.axhline(TOLERANCE, color="grey", linewidth=0.8, linestyle=":")
+        axis.set_ylim(TOLERANCE / 5, 10)
+        axis.set_title(f"m = {case.clients}, n = {case.samples}, α = {case.alpha:g}: ρ = {np.median(rhos[case]):.3g}")
+    for line in axes:
+        line[0].set_ylabel("relative federated error")
+    axes[0][0].legend(frameon=False)
 
 
 @experiment(
@@ -96,7 +111,7 @@ def cg_rounds(seeds: Seeds, quick: bool) -> Result:
         for name, method in METHODS.items():
             traces[case][name].append(trace(method(Squared(l2=L2)), posed))
 
-    def row(case: Case) -> tuple[Any, ...]:
+    def row(case: Case) -> tuple[Cell, ...]:
         plain, cg = traces[case].values()
         ours = Measured(tuple(one.rounds for one in cg), case.cg)
         by_weights = Measured(tuple(one.rounds_of_weights for one in cg))
@@ -109,21 +124,6 @@ def cg_rounds(seeds: Seeds, quick: bool) -> Result:
             by_weights,
             Verdict(ratio <= ALLOWED, f"{ratio:.2f} ×"),
         )
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots(-(-len(cases) // 2), 2, sharey=True, squeeze=False)
-        for axis, case in zip(axes.flat, cases, strict=True):
-            draw_curves(
-                axis, {name: over_rounds([one.errors for one in found]) for name, found in traces[case].items()}
-            )
-            axis.axhline(TOLERANCE, color="grey", linewidth=0.8, linestyle=":")
-            axis.set_ylim(TOLERANCE / 5, 10)
-            axis.set_title(
-                f"m = {case.clients}, n = {case.samples}, α = {case.alpha:g}: ρ = {np.median(rhos[case]):.3g}"
-            )
-        for line in axes:
-            line[0].set_ylabel("relative federated error")
-        axes[0][0].legend(frameon=False)
 
     whole, widest = "{:.0f}".format, rhos[cases[-1]]
     return Result(
@@ -147,6 +147,6 @@ def cg_rounds(seeds: Seeds, quick: bool) -> Result:
             f"where the reference is {cases[-1].rho:g}.",
             "Data: M = 200 features with std(Ω) = 0.1, λ = 1e-6, β = 0; each seed draws data and features anew.",
         ),
-        draw=draw,
+        draw=partial(_draw, traces, rhos),
         printed_by="reference",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from fedsolve.data import IID, Dirichlet, load, one_hot, split_indices
 from fedsolve.data.partition_schemes import Scheme
 from fedsolve.features import RandomFourier
 from fedsolve.federation.client import Client
-from fedsolve.report.figures import COLOURS, style
+from fedsolve.report.figures import COLOURS, Figure, style
 from fedsolve.reproduce.fednewton.methods import ROUNDS, SHOWN, shown_scores
 from fedsolve.reproduce.fednewton.table2 import CASES, FEATURES, Case, Rows, rows_of
 from fedsolve.reproduce.fednewton.table3_claims import IID as ALIKE
@@ -93,7 +92,7 @@ def table3(seeds: Seeds, quick: bool) -> Result:
     )
 
 
-def draw(figure: Any, found: Found, cases: list[Case]) -> None:
+def draw(figure: Figure, found: Found, cases: list[Case]) -> None:
     """A point for every method and set, iid above, Dirichlet below."""
     places = np.arange(len(cases))
     for axis, split in zip(figure.subplots(len(SPLITS), 1, sharex=True), SPLITS, strict=True):

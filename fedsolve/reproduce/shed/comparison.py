@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.figures import Curve, draw_curves
 from fedsolve.reproduce.harness import Seeds
 from fedsolve.reproduce.result import Cell, Column, Measured
@@ -85,7 +86,7 @@ class Comparison:
             *(f"{name}: {about}." for name, about in self.abouts.items()),
         )
 
-    def draw(self, figure: Any) -> None:
+    def draw(self, figure: Figure) -> None:
         """Draw a row of panels per axis and a column per problem."""
         grid = figure.subplots(len(AXES), len(self.abouts), squeeze=False, sharey="col")
         for column, problem in enumerate(self.abouts):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,9 +11,10 @@ from fedsolve.curvature.compressors import Compressor, RankR, TopKPairs
 from fedsolve.loop.history import Run
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.figures import Curve, draw_curves
 from fedsolve.reproduce.harness import Seeds, experiment
-from fedsolve.reproduce.result import Column, Measured, Result, Verdict
+from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 from fedsolve.reproduce.shed.newton_rounds import LARGE, SMALL, Case
 
 TOLERANCE = 1e-10
@@ -75,7 +75,7 @@ def fednl_rounds(seeds: Seeds, quick: bool) -> Result:
     for _, trial in seeds.over(trials):
         runs[trial].append(solve(trial))
 
-    def row(trial: Trial) -> tuple[Any, ...]:
+    def row(trial: Trial) -> tuple[Cell, ...]:
         found = runs[trial]
         counts = tuple(rounds(trial, one) for one in found)
         limit = trial.limit
@@ -89,7 +89,7 @@ def fednl_rounds(seeds: Seeds, quick: bool) -> Result:
             Verdict(holds, "no limit" if limit is None else f"at most {limit}"),
         )
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         axis = figure.subplots()
         curves = {}
         for trial, found in runs.items():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from fedsolve.algorithms import Newton
+from fedsolve.algorithms.base import Algorithm
 from fedsolve.federation.client import Client
 from fedsolve.losses import LinearLoss
 from fedsolve.numerics.linalg import norm
@@ -80,7 +80,13 @@ class Trace:
 
 
 def follow(
-    algorithm: Any, best: Optimum, *, gap: float, iterations: float = np.inf, rounds: float = np.inf, seed: int = 0
+    algorithm: Algorithm,
+    best: Optimum,
+    *,
+    gap: float,
+    iterations: float = np.inf,
+    rounds: float = np.inf,
+    seed: int = 0,
 ) -> Trace:
     """Run an algorithm until it reaches the gap or a limit of iterations or communication rounds."""
     agents = len(best.clients)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from fedsolve.algorithms import AGD, GIANT, SHED, FedNL, MontDec, Newton, SHEDLeastSquares
+from fedsolve.algorithms.base import Algorithm
 from fedsolve.curvature.compressors import RankR
 from fedsolve.curvature.options import HowMany
 from fedsolve.curvature.renewals import Fibonacci, GradientNorm, Renewals
@@ -16,7 +17,7 @@ from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.losses import LinearLoss
 from fedsolve.reproduce.shed.gaps import Optimum, Trace, follow
 
-Make: TypeAlias = Callable[[LinearLoss], Any]
+Make: TypeAlias = Callable[[LinearLoss], Algorithm]
 
 
 @dataclass(frozen=True)

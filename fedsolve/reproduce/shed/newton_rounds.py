@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +13,11 @@ from fedsolve.loop.history import Run
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping
 from fedsolve.losses import Logistic
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import REFERENCE
 from fedsolve.reproduce.figures import Curve, draw_curves
 from fedsolve.reproduce.harness import Seeds, experiment
-from fedsolve.reproduce.result import Column, Measured, Result, Verdict
+from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 
 TOLERANCE, DIGITS = 1e-10, 1e-12
 
@@ -77,7 +77,7 @@ def newton_rounds(seeds: Seeds, quick: bool) -> Result:
     for _, case in seeds.over(cases):
         runs[case].append(solve(case))
 
-    def row(case: Case) -> tuple[Any, ...]:
+    def row(case: Case) -> tuple[Cell, ...]:
         values = tuple(float(one.history[-1].value or np.inf) for one in runs[case])
         rounds = tuple(float(one.rounds) for one in runs[case])
         off = max(abs(value - case.value) for value in values)
@@ -90,7 +90,7 @@ def newton_rounds(seeds: Seeds, quick: bool) -> Result:
             Verdict(off <= DIGITS and same and all(one.converged for one in runs[case]), f"f* to {off:.0e}"),
         )
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         axis = figure.subplots()
         curves = {}
         for case, found in runs.items():

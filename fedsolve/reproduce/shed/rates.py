@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from fedsolve.algorithms import SHEDLeastSquares
+from fedsolve.algorithms.base import Algorithm
 from fedsolve.curvature.renewals import Periodic
 from fedsolve.diagnose import periodic_bound
+from fedsolve.report.figures import Figure
 from fedsolve.report.tables import number
 from fedsolve.reproduce.claims import spread, stated
 from fedsolve.reproduce.figures import Curve, draw_curves, over_rounds
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.iterates import iterates
-from fedsolve.reproduce.result import Column, Measured, Result
+from fedsolve.reproduce.result import Cell, Column, Measured, Result
 from fedsolve.reproduce.shed.gaps import Optimum, Trace, follow, optimum
 from fedsolve.reproduce.shed.methods import as_printed
 from fedsolve.reproduce.shed.problems import Problem, images, news, songs
@@ -62,7 +64,7 @@ def fig4(seeds: Seeds, quick: bool) -> Result:
         said = f"{spread(rounds[0])} and {spread(rounds[1])} rounds to {REACHED[1]:g}"
         claims.append((f"{data}: both are very similar", stated(near, said, quick)))
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         for axis, data in zip(figure.subplots(1, len(made), squeeze=False)[0], made, strict=True):
             curves = {name: over_rounds([one.errors for one in traces[data, name]]) for name in SHIFTS}
             draw_curves(axis, curves)
@@ -117,7 +119,7 @@ class _Rates:
         return max(b / (c * a) for (a, b), c in steps if b > LEAST * self.errors[0])
 
 
-def _rates(algorithm: Any, best: Optimum, period: int, iterations: int) -> _Rates:
+def _rates(algorithm: Algorithm, best: Optimum, period: int, iterations: int) -> _Rates:
     errors, gaps, contractions = [], [], []
     for iterate in iterates(algorithm, best.clients):
         errors.append(best.error(iterate.state.w))
@@ -131,6 +133,17 @@ def _rates(algorithm: Any, best: Optimum, period: int, iterations: int) -> _Rate
 LATE = 4  # the last periods, where the asymptotic bound must hold
 LEAST_SQUARES, LOGISTIC = "SHED-LS, songs", "SHED, Fashion-MNIST"
 PERIODS = {LEAST_SQUARES: 35, LOGISTIC: 25}
+
+
+def _draw_periodic(runs: Mapping[str, list[_Rates]], figure: Figure) -> None:
+    for axis, (case, found) in zip(figure.subplots(1, len(runs)), runs.items(), strict=True):
+        lines = [[one.errors[0] * one.bound**t for t in range(len(one.errors))] for one in found]
+        errors = [[max(e, LEAST * one.errors[0]) for e in one.errors] for one in found]
+        gaps: list[list[float]] = [[max(gap, 1e-16) for gap in one.gaps] for one in found]
+        curves: dict[str, Curve] = {"‖θ − θ*‖": over_rounds(errors), "f − f*": over_rounds(gaps)}
+        draw_curves(axis, {**curves, "slope of ā_T": over_rounds(lines)}, over="iterations")
+        axis.set_title(f"{case}, T = {PERIODS[case]}", fontsize=10)
+        axis.legend(frameon=False)
 
 
 @experiment(
@@ -150,7 +163,7 @@ def fig5(seeds: Seeds, quick: bool) -> Result:
         abouts.setdefault(case, posed.about)
         renewals = Periodic(PERIODS[case])
         if posed.loss.quadratic:
-            algorithm: Any = SHEDLeastSquares(posed.loss, renewals)
+            algorithm: Algorithm = SHEDLeastSquares(posed.loss, renewals)
         else:  # the pipeline saves time and changes no iterate
             algorithm = as_printed(posed.loss, renewals=renewals, pipelined=True)
         runs[case].append(_rates(algorithm, best, PERIODS[case], iterations))
@@ -164,7 +177,7 @@ def fig5(seeds: Seeds, quick: bool) -> Result:
         factor, bound = max(((max(factors), bound) for factors, bound in found), key=lambda one: one[0] / one[1])
         return factor <= bound, f"at most {factor:.5f} against {bound:.5f}, in {counts} periods"
 
-    def row(case: str) -> tuple[Any, ...]:
+    def row(case: str) -> tuple[Cell, ...]:
         found = runs[case]
         factors = [one.periods(PERIODS[case]) for one in found]
         return (
@@ -174,16 +187,6 @@ def fig5(seeds: Seeds, quick: bool) -> Result:
             Measured(tuple(max(one) for one in factors)),
             Measured(tuple(max(one[-LATE:]) for one in factors)),
         )
-
-    def draw(figure: Any) -> None:
-        for axis, (case, found) in zip(figure.subplots(1, len(runs)), runs.items(), strict=True):
-            lines = [[one.errors[0] * one.bound**t for t in range(len(one.errors))] for one in found]
-            errors = [[max(e, LEAST * one.errors[0]) for e in one.errors] for one in found]
-            gaps: list[list[float]] = [[max(gap, 1e-16) for gap in one.gaps] for one in found]
-            curves: dict[str, Curve] = {"‖θ − θ*‖": over_rounds(errors), "f − f*": over_rounds(gaps)}
-            draw_curves(axis, {**curves, "slope of ā_T": over_rounds(lines)}, over="iterations")
-            axis.set_title(f"{case}, T = {PERIODS[case]}", fontsize=10)
-            axis.legend(frameon=False)
 
     factor = "{:.5f}".format
     return Result(
@@ -208,7 +211,7 @@ def fig5(seeds: Seeds, quick: bool) -> Result:
             f"as long as the error is above {LEAST:g} of the first. One eigenvector a round.",
             *(f"{case}: {about}." for case, about in abouts.items()),
         ),
-        draw=draw,
+        draw=partial(_draw_periodic, runs),
     )
 
 

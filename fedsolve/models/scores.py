@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from fedsolve.errors import DataError
-from fedsolve.models.linear import LinearModel
 from fedsolve.tables.labels import same_label
 from fedsolve.typing import Array
+
+
+class Scored(Protocol):
+    """What a score needs to know of a model."""
+
+    @property
+    def is_classifier(self) -> bool: ...
+
+    @property
+    def one_against_rest(self) -> bool: ...
+
+    @property
+    def classes(self) -> tuple[object, ...] | None: ...
 
 
 def score_name(model: object) -> str:
@@ -15,7 +29,7 @@ def score_name(model: object) -> str:
     return "accuracy" if getattr(model, "is_classifier", False) else "R²"
 
 
-def score(model: LinearModel, predictions: Array, truth: Array) -> float | None:
+def score(model: Scored, predictions: Array, truth: Array) -> float | None:
     """The share of rows whose class is predicted, or R²; None where all targets are the same, so that there is no R².
 
     Args:
@@ -30,7 +44,7 @@ def score(model: LinearModel, predictions: Array, truth: Array) -> float | None:
     if not model.is_classifier:
         return _r_squared(predictions, truth)
     labels = truth if np.ndim(truth) == 1 else np.argmax(truth, axis=1)
-    if model.link == "logistic":
+    if model.one_against_rest:
         positive = 1 if model.classes is None else model.classes[1]
         return float(np.mean(_are(predictions, positive) == _are(labels, positive)))
     pairs = zip(predictions.tolist(), labels.tolist(), strict=True)

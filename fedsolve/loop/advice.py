@@ -1,0 +1,44 @@
+"""What a run that ends without convergence can say of the reason, and what to try."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fedsolve.loop.confirm import separated
+from fedsolve.loop.measuring import NO_MINIMUM, Measuring
+from fedsolve.loop.states import weights_of
+from fedsolve.loop.stopping import DIVERGED, SETTLED, UNATTAINABLE, Verdict
+from fedsolve.typing import Value
+
+# Column scales that differ by more than this are named where a run ends without convergence.
+SPREAD = 1e3
+# The statuses to explain. Others speak for themselves: a converged run, a quorum that failed, a rule of the user's own.
+EXPLAINED = ("rounds", "bytes", "seconds", SETTLED, DIVERGED, UNATTAINABLE)
+
+
+def explained(verdict: Verdict, measuring: Measuring, state: Value) -> Verdict:
+    """The verdict with what is known of its reason. May ask the clients whether there is a minimum at all."""
+    if verdict.status not in EXPLAINED or measuring.endless:
+        return verdict
+    w, inspect = weights_of(state), measuring.inspect if measuring.scale is not None else None
+    if inspect is not None and w is not None and separated(measuring.ask_all, inspect, w):
+        measuring.certificate = None
+        return Verdict(DIVERGED, NO_MINIMUM)
+    return replace(verdict, message=verdict.message + _advice(verdict.status, measuring))
+
+
+def _advice(status: str, measuring: Measuring) -> str:
+    name, scale = type(measuring.algorithm).__name__, measuring.scale
+    others = [one for one in ("Newton", "FedNewtonCG") if one != name]
+    said = []
+    if scale is not None and scale.spread() > SPREAD:
+        said.append(
+            f"the columns' scales differ by a factor of {scale.spread():.0e}: standardise them, for instance with "
+            "preprocess=Preprocess()"
+        )
+    if status == DIVERGED:
+        said.append(f"try smaller or fewer local steps, a larger l2, standardised features, or {' or '.join(others)}")
+    doubts = [row.doubt for row in measuring.rows.history if row.doubt is not None]
+    if doubts:
+        said.insert(0, doubts[-1])
+    return "".join(f"; {one}" for one in said)

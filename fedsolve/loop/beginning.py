@@ -1,0 +1,106 @@
+"""The beginning of a run: joining, preprocessing and the first State, or going on from a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedsolve.algorithms.base import Algorithm
+from fedsolve.errors import ConfigError
+from fedsolve.federation.client import Client
+from fedsolve.federation.federation import Federation
+from fedsolve.federation.session import Preprocessing, Session
+from fedsolve.loop.agreement import as_server, warm_start_by_name
+from fedsolve.loop.history import Row
+from fedsolve.loop.measure import Inspect, Scale
+from fedsolve.loop.measuring import Measuring
+from fedsolve.loop.preflight import check_resources
+from fedsolve.loop.rows import Rows
+from fedsolve.loop.saving import Saving
+from fedsolve.loop.states import unwrapped
+from fedsolve.loop.stopping import Stopping, rounds_in_words
+from fedsolve.typing import Value
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where the loop sets out from.
+
+    measured  whether the row has been measured
+    done      whether the algorithm is done already
+    kept      of a resumed run: the earlier States that its stopping rules keep
+    """
+
+    state: Value
+    row: Row
+    measured: bool = False
+    done: bool = False
+    kept: tuple[Value, ...] | None = None
+
+
+def start(
+    algorithm: Algorithm,
+    session: Session,
+    measuring: Measuring,
+    rows: Rows,
+    preprocess: Preprocessing | None,
+    server: Client | None,
+    warm_start: Value,
+    types: frozenset[type[object]],
+) -> tuple[Beginning, Value]:
+    """A new run: everyone joins, the columns are agreed on and preprocessed, and the algorithm starts. Returns the
+    transform of the preprocessing beside it."""
+    fed, loss = session.fed, measuring.loss
+    transform = session.join(preprocess)
+    as_server(server, fed, loss, session.columns, transform, types)
+    fed.warm_start = warm_start_by_name(warm_start, fed, loss, transform)
+    check_resources(algorithm, loss, fed)
+    measuring.scale = learned_scale(algorithm, measuring.inspect, measuring.stopping, fed)
+    state, done = unwrapped(algorithm.start(fed))
+    note_server(server, fed, 0)
+    return Beginning(state, rows.row(0, state, None), done=done), transform
+
+
+def resume(algorithm: Algorithm, session: Session, measuring: Measuring, rows: Rows, saving: Saving) -> Beginning:
+    """Go on from a checkpoint, to the bit."""
+    fed = session.fed
+    progress, ledger = saving.load()
+    most = measuring.stopping.rounds
+    if progress.round > most:
+        raise ConfigError(
+            f"{saving.checkpoint.path} is a run after {rounds_in_words(progress.round)}, and rounds = {most} would end "
+            "it before that: allow more rounds, or begin a new run"
+        )
+    fed.ledger = ledger
+    fed.resume(progress.position, progress.round)
+    history: list[Row] = list(progress.rows)
+    measuring.resume(history)
+    rows.resume(history, progress.pending.seconds)
+    # The new attempt is on disk before anyone hears of it, so that no two servers share a number.
+    saving.save(progress.state, progress.pending, progress.measured, history, progress.kept)
+    fed.join()
+    check_resources(algorithm, measuring.loss, fed)
+    measuring.scale = learned_scale(algorithm, measuring.inspect, measuring.stopping, fed)
+    return Beginning(progress.state, progress.pending, progress.measured, kept=progress.kept)
+
+
+def learned_scale(algorithm: Algorithm, inspect: Inspect | None, stopping: Stopping, fed: Federation) -> Scale | None:
+    """The problem's own units from sums, if anything depends on them."""
+    if inspect is None:
+        return None
+    solves = "solve" in getattr(algorithm, "needs", ())
+    unpenalised = solves and inspect.loss.strong_convexity() <= 0
+    if not (stopping.converges or unpenalised):
+        return None
+    _ = fed.features, fed.outputs  # raise if the clients do not agree on them
+    with fed.setting_up():
+        scale = inspect.made_scale(fed.mean(inspect.scale))
+        if unpenalised:  # then local systems may have many solutions
+            fed.sum(inspect.agree, units=scale.columns)
+    return scale
+
+
+def note_server(server: Client | None, fed: Federation, round: int) -> None:
+    """Move what the server's own data has computed to the ledger."""
+    if server is not None and server.counts:
+        fed.ledger.server_counts.append((round, server.counts))
+        server.counts = {}

@@ -1,0 +1,109 @@
+"""Stopping early: when the value, or the loss on held-out rows, has not fallen for a while."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedsolve.algorithms.base import Algorithm
+from fedsolve.errors import ConfigError
+from fedsolve.federation.calls import Sum
+from fedsolve.federation.federation import Federation
+from fedsolve.inference.evaluation import Evaluation
+from fedsolve.loop.history import Row
+from fedsolve.loop.states import weights_of
+from fedsolve.loop.stopping import Verdict, rounds_in_words
+from fedsolve.numerics.scalars import is_whole
+from fedsolve.typing import Value
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best State so far, and for how many rounds there was none better."""
+
+    state: Value
+    round: int
+    value: float
+    since: int = 0
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Ends a run after some rounds without progress, with the best State it had.
+
+    Args:
+        rounds: How many rounds without progress to wait for. Default 10.
+        evaluation: Judge by the loss on held-out rows, `fs.Evaluation(loss)`: one exchange more in each round, counted
+            as measuring. None, the default, judges by the measured value of the objective.
+        least: The fall that counts as progress, relative to the value. Default 0.
+    """
+
+    rounds: int = 10
+    evaluation: Evaluation | None = None
+    least: float = 0.0
+
+    kept_types: ClassVar[tuple[type[object], ...]] = (Best,)
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.rounds) or self.rounds < 1:
+            raise ConfigError(f"rounds is a whole number of at least 1, got {self.rounds!r}")
+        if not 0 <= self.least < 1:
+            raise ConfigError(f"least is a share of the value, at least 0 and below 1, got {self.least!r}")
+
+    def prepare(self, fed: Federation, algorithm: Algorithm, state: Value) -> Waiting:
+        """Begin to wait. Raises ConfigError if a State has no weights to evaluate."""
+        if self.evaluation is not None and weights_of(state) is None:
+            raise ConfigError(
+                f"Patience evaluates weights, and the State of {type(algorithm).__name__} has none: leave evaluation "
+                "out, to judge by what the algorithm measures"
+            )
+        return Waiting(self, fed)
+
+
+class Waiting:
+    """How long one run has been without progress."""
+
+    def __init__(self, rule: Patience, fed: Federation) -> None:
+        self.kept: Best | None = None
+        self._rule, self._fed = rule, fed
+
+    def resume(self, rows: Sequence[Row], kept: Best | None) -> None:
+        """Go on from a checkpoint."""
+        self.kept = kept
+
+    def judge(self, row: Row, state: Value) -> Verdict | None:
+        """Whether patience has run out."""
+        best = self.kept
+        if best is not None and row.round <= best.round + best.since:
+            return None  # judged already, before the run was resumed
+        value = self._value(row, state)
+        if value is None:
+            return None
+        if best is None or value < best.value - self._rule.least * abs(best.value):
+            self.kept = Best(state, row.round, value)
+            return None
+        self.kept = Best(best.state, best.round, best.value, row.round - best.round)
+        if self.kept.since < self._rule.rounds:
+            return None
+        what = "value" if self._rule.evaluation is None else "loss on held-out rows"
+        return Verdict(
+            "patience",
+            f"the {what} has not fallen below {best.value:.6g} in {rounds_in_words(self.kept.since)}; the model is "
+            f"that of round {best.round}",
+            best.state,
+        )
+
+    def _value(self, row: Row, state: Value) -> float | None:
+        """What this row is judged by; None if it has been judged, or cannot be yet."""
+        evaluation = self._rule.evaluation
+        if evaluation is None:
+            return row.value
+        if row.value is not None:
+            return None  # it was judged before it was measured
+        found = self._fed.measure(Sum(evaluation.held_sums, w=weights_of(state)))
+        if found is None:
+            return None
+        ((_, weight, total, _, _),), _ = found
+        return total / weight if weight > 0 else math.nan
