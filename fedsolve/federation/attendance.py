@@ -36,14 +36,9 @@ class Attendance:
 
     def __init__(self) -> None:
         self.lost: dict[str, Lost] = {}
-        self._misses: dict[str, int] = {}  # in a row
+        self.misses: dict[str, int] = {}  # exchanges in a row without a sign
         self._times: dict[str, int] = {}  # how often a client has been lost
         self._heard: set[str] = set()
-
-    @property
-    def is_uneasy(self) -> bool:
-        """Whether some client missed the last exchange it was asked in."""
-        return bool(self._misses)
 
     def present(self, clients: tuple[str, ...]) -> tuple[str, ...]:
         """Those who are not lost."""
@@ -63,16 +58,16 @@ class Attendance:
             silent: Who gave no sign, with the reason.
             waited: Whether there was a deadline, which they let pass.
         """
-        if self._misses:
+        if self.misses:
             for name in answered:
-                self._misses.pop(name, None)
+                self.misses.pop(name, None)
         if not silent:
             return
         there = reachable(transport, tuple(silent))
         for name, reason in silent.items():
-            self._misses[name] = self._misses.get(name, 0) + 1
+            self.misses[name] = self.misses.get(name, 0) + 1
             gone = there is not None and name not in there
-            if gone or (waited and self._misses[name] >= MISSES):
+            if gone or (waited and self.misses[name] >= MISSES):
                 self.lose(name, round, reason)
 
     def lose(self, name: str, round: int, reason: str) -> None:
@@ -80,7 +75,7 @@ class Attendance:
         if name not in self.lost:
             self._times[name] = self._times.get(name, 0) + 1
             self.lost[name] = Lost(round, reason)
-        self._misses.pop(name, None)
+        self.misses.pop(name, None)
         self._heard.discard(name)
 
     def find(self, name: str) -> None:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fedsolve.errors import ConfigError
 from fedsolve.federation.absence import check_faults
 from fedsolve.federation.answers import Answer, Answers
 from fedsolve.federation.calls import Call
 from fedsolve.federation.intake import Aggregation, Fault, Intake, Spoilt
 from fedsolve.federation.second_look import blamed, is_finite
 from fedsolve.typing import Value
-from fedsolve.wire.messages import MOST_CALLS, Purpose, Reply, Request
+from fedsolve.wire.messages import Purpose, Reply, Request
 
 
 @dataclass(slots=True)
@@ -35,12 +34,6 @@ class Question:
     patience: float | None = None  # to set up: how long to wait at least, where there is a deadline
     own: dict[int, Value] = field(default_factory=dict)  # the server's own answers, by the place of the call
     server: tuple[str, float] = ("", 0.0)  # its name and weight, where it has any
-
-    def __post_init__(self) -> None:
-        if not 0 < len(self.calls) <= MOST_CALLS:
-            raise ConfigError(
-                f"an exchange has 1 to {MOST_CALLS} calls, got {len(self.calls)}: divide them among several"
-            )
 
     def waits(self, deadline: float | None) -> float | None:
         """For how many seconds to wait for answers, where the participation has this deadline."""

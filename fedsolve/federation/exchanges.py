@@ -101,7 +101,7 @@ class Exchanges:
             there = set(answered)
             missing = reasons(answers, found.faults, [name for name in asked if name not in there])
             self.missing |= missing
-        if missing or self.attendance.is_uneasy:
+        if missing or self.attendance.misses:
             silent = {name: why for name, why in missing.items() if name not in found.faults and why is not SIMULATED}
             waited = answers.deadline is not None
             self.attendance.note((*answered, *found.faults), silent, round, self.transport, waited)

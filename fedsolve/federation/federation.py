@@ -39,7 +39,7 @@ from fedsolve.tables.labels import Classes, agreed_classes, check_numbering
 from fedsolve.tables.names import agreed_columns
 from fedsolve.typing import Array, Value
 from fedsolve.version import __version__
-from fedsolve.wire.messages import Purpose
+from fedsolve.wire.messages import MOST_CALLS, Purpose
 
 __all__ = ["Cohort", "Federation", "Position"]
 
@@ -101,8 +101,8 @@ class Federation:
         self._exchanges = Exchanges(
             transport, routes, self.participation, aggregation or InTheClear(), seed, self.clients
         )
-        policy = self.participation
-        if (policy.retries or policy.is_tolerant) and hasattr(transport, "remember_replies"):
+        self._tolerant = self.participation.is_tolerant
+        if (self.participation.retries or self._tolerant) and hasattr(transport, "remember_replies"):
             transport.remember_replies = True  # what is asked again is answered again, not computed again
         self._exchange = self._setups = self._measures = 0
         self._purpose: Purpose = "algorithm"
@@ -392,10 +392,11 @@ class Federation:
 
     def _run(self, calls: Sequence[Call[object]], purposes: Sequence[Purpose]) -> tuple[Value, ...]:
         """An exchange with those of the round, or, to set up, with everyone who is not lost."""
-        if not calls or purposes[0] != "setup":
+        if not 0 < len(calls) <= MOST_CALLS:
+            raise ConfigError(f"an exchange has 1 to {MOST_CALLS} calls, got {len(calls)}: divide them among several")
+        if purposes[0] != "setup":
             asked = self.participation.asked(self.round, self._exchange, self._present)
-            tolerant = self.participation.is_tolerant
-            question = Question(calls, purposes, asked, self._exchange, setup=False, tolerant=tolerant)
+            question = Question(calls, purposes, asked, self._exchange, False, tolerant=self._tolerant)
         else:
             asked = self._exchanges.attendance.present(self.clients)
             question = Question(calls, purposes, asked, SETUP_EXCHANGE + self._setups, setup=True, everyone=True)

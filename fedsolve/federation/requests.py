@@ -37,7 +37,9 @@ def make_requests(
 
 
 def _request(head: Preamble, routes: Part, state: State, arguments: tuple[Part, ...]) -> Request:
-    return Request(head._replace(used=state[0], keep=state[1]), routes, arguments)
+    used, keep = state
+    own = Preamble(head.kind, head.attempt, head.round, head.exchange, head.number, used, keep, head.seed)
+    return Request(own, routes, arguments)
 
 
 def _individual(
