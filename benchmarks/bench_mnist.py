@@ -29,7 +29,7 @@ from fedsolve.reproduce.fednewton.methods import pooled
 from fedsolve.reproduce.iterates import iterates
 
 CLIENTS, FEATURES, ROUNDS, THREADS = 10, 2000, 8, 2
-LOSS = fs.Squared(l2=1e-5, features=fs.RandomFourier.paper000(0.1, FEATURES, seed=0))  # Table 2 of paper 000
+LOSS = fs.Squared(l2=1e-5, features=fs.RandomFourier.fednewton(0.1, FEATURES, seed=0))  # Table 2 of the FedNewton paper
 Place = Callable[[np.ndarray], Any]  # an array to where it is computed with
 
 

@@ -20,7 +20,7 @@ FedsolveError
 ├── QuorumNotReached      too few clients answered
 ├── CheckpointError       a checkpoint that is damaged, in use, of another run or version, or cannot be written
 ├── StorageError          another file that is damaged, in use, or cannot be written; an OSError too
-└── TransportError        the road to the clients broke
+└── TransportError        the connection to the clients broke
 """
 
 from __future__ import annotations
@@ -138,4 +138,4 @@ class StorageError(FedsolveError, OSError):
 
 
 class TransportError(FedsolveError):
-    """The road to the clients broke."""
+    """The connection to the clients broke."""

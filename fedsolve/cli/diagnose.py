@@ -146,7 +146,10 @@ def _regime_sentence(rho: Contractions | None, differs: Heterogeneities, loss: L
     else:
         denied = verdict == "converges"
     kind = "" if loss.quadratic else "least squares and "
-    theorem = f"Theorem 3 of paper 000, which is of {kind}clients with one distribution (r = 1/2, γ = 1, no constants)"
+    theorem = (
+        f"Theorem 3 of the FedNewton paper, which is of {kind}clients with one distribution (r = 1/2, γ = 1, no "
+        "constants)"
+    )
     if denied:
         return (
             f"{theorem}, is no guide here: going by numbers of samples alone, it puts the smallest client among those "

@@ -1,4 +1,4 @@
-"""The synthetic regression of paper 000, section 7: clients that differ in their inputs (α), their models (β), or both.
+"""The synthetic regression of FedNewton, section 7: clients that differ in their inputs (α), their models (β), or both.
 
     y = min(−w_jᵀx, w_jᵀx) + ε,   x ~ N(u_j, I),   u_j ~ N(0, αI),   w_j ~ N(1, βI),   ε ~ N(0, 0.2)
 

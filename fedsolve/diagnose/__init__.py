@@ -3,7 +3,7 @@
 contraction     ρ of FedNewton by Lanczos on its own exchanges, with a verdict
 heterogeneity   ‖C − C_j‖, the distance of local fits from the pooled one, effective dimensions
 lyapunov, periodic_bound   how fast Newton's method on shared eigenvectors must converge
-upsilon, regime Theorems 1 and 3 of paper 000, as functions of quantities that only a simulation knows
+upsilon, regime Theorems 1 and 3 of the FedNewton paper, as functions of quantities that only a simulation knows
 """
 
 from fedsolve.diagnose.contraction import Contraction, Contractions, contraction

@@ -1,4 +1,4 @@
-"""The contraction factor of FedNewton, found before it is run (notes on paper 000, "What is true beyond the paper").
+"""The contraction factor of FedNewton, found before it is run (beyond the FedNewton paper).
 
     e ← (I − AH) e,   A = Σ p_j H_j⁻¹,   H = Σ p_j H_j,   ρ = λ_max(AH) − 1
 

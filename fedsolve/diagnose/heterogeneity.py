@@ -1,4 +1,4 @@
-"""How clients differ in their data and in their models, and how rich the data is (paper 000, section 4.1).
+"""How clients differ in their data and in their models, and how rich the data is (FedNewton, section 4.1).
 
     Δ_Dj = ‖C − C_j‖                   data heterogeneity; C_j = Σ_i s_i φ_i φ_iᵀ / Σ_i s_i, C = Σ p_j C_j
     ‖w_j − w‖_H                        model heterogeneity: the local fit against the pooled one

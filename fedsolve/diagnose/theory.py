@@ -1,4 +1,4 @@
-"""Theorems 1 and 3 of paper 000 as functions. They need what only a simulation knows: population covariances, r and γ.
+"""Theorems 1 and 3 of FedNewton as functions. They need what only a simulation knows: population covariances, r and γ.
 
 What the paper leaves open is decided in docs/decisions/013-the-verdict-on-rho.md.
 """

@@ -54,8 +54,8 @@ class RandomFourier(FeatureMap):
             )
 
     @classmethod
-    def paper000(cls, std: float, features: int, seed: int = 0) -> RandomFourier:
-        """FedNewton's map with Table 2's σ² as `std`: φ(x) = cos(Ωᵀx + b)/√M, Ω = std · randn (notes 000, point 2);
+    def fednewton(cls, std: float, features: int, seed: int = 0) -> RandomFourier:
+        """FedNewton's map with Table 2's σ² as `std`: φ(x) = cos(Ωᵀx + b)/√M, Ω = std · randn;
         without the usual √2, so φ(x)ᵀφ(z) is about half the kernel."""
         return cls(features, gamma=std * std / 2, seed=seed, scale=math.sqrt(0.5))
 

@@ -1,7 +1,6 @@
 """Sums of replies: the only thing the server needs to see of most of them.
 
-Terms are added in the order of the clients, always: the same replies give the same bits by whatever road they came.
-They are added as they come, so that the replies of many clients are never all in memory at once.
+Terms are always added in the order of the clients: the same replies give the same bits by any transport. They are added as they come, so that the replies of many clients are never all in memory at once.
 """
 
 from __future__ import annotations
@@ -134,8 +133,8 @@ class _Arrays(_Leaf):
         super().__init__(kind)
         self._term: Array = None  # a place for products, made when first needed
         self._counts = False  # whole numbers stay whole as long as all of them are
-        # BLAS rounds otherwise (it fuses products and sums), so the choice must be the same by every road: it is made
-        # on the entries that count, which for a symmetric matrix are those of a triangle, however it is held.
+        # BLAS rounds otherwise (it fuses products and sums), so the choice must be the same by any transport: it is
+        # made on the entries that count, which for a symmetric matrix are those of a triangle, however it is held.
         self._by_blas: bool | None = None if entries is None else entries >= BY_BLAS
 
     def add(self, value: Array, weight: float | None) -> None:

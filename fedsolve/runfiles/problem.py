@@ -113,7 +113,7 @@ def _link(what: keys.Links | None, clients: Sequence[Client]) -> None:
 
 
 def transport(what: keys.Budget, clients: Sequence[Client]) -> Transport:
-    """The road to the clients."""
+    """The transport to the clients."""
     chosen = registry.find("transport", what.transport)
     if what.workers is None:
         return chosen(clients)  # type: ignore[no-any-return]

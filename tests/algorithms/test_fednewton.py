@@ -1,4 +1,4 @@
-"""FedNewton against what is true of it (paper 000 and what follows from it), and its conjugate gradient form."""
+"""FedNewton against what is true of it (its paper and what follows from it), and its conjugate gradient form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SHED against what paper 002 proves of it, and against NumPy written from its pseudo-code."""
+"""SHED against what its paper proves of it, and against NumPy written from its pseudo-code."""
 
 from __future__ import annotations
 

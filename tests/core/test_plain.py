@@ -27,7 +27,7 @@ RNG = np.random.default_rng(7)
 MAPS = [
     fs.RandomFourier(64, 0.3),
     fs.RandomFourier(features=8, gamma=2, kernel="cauchy", variant="qmc", seed=2**63, scale=0.1),
-    fs.RandomFourier.paper000(1 / 3, 100, seed=4),
+    fs.RandomFourier.fednewton(1 / 3, 100, seed=4),
     fs.features.Nystroem(RNG.normal(size=(5, 3)), gamma=1 / 7),
     fs.features.Nystroem([[1, 2], [3, 4]], gamma=1, kernel="laplace"),
     fs.features.Nystroem(RNG.normal(size=(4, 6)).astype(np.float32)[:, ::2], gamma=0.5),

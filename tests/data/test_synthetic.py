@@ -1,4 +1,4 @@
-"""The synthetic regression of paper 000."""
+"""The synthetic regression of the FedNewton paper."""
 
 from __future__ import annotations
 

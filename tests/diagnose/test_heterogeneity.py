@@ -1,4 +1,4 @@
-"""Heterogeneity, effective dimensions, and the theorems of paper 000."""
+"""Heterogeneity, effective dimensions, and the theorems of the FedNewton paper."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MAPS: list[FeatureMap] = [
     RandomFourier(30, 0.3, kernel="cauchy"),
     RandomFourier(30, 0.3, variant="orthogonal"),
     RandomFourier(30, 0.3, kernel="laplace", variant="qmc"),
-    RandomFourier.paper000(0.1, 30, 1),
+    RandomFourier.fednewton(0.1, 30, 1),
     Nystroem(rng.standard_normal((9, 5)), 0.3),
     Nystroem(rng.standard_normal((9, 5)), 0.3, "cauchy"),
     Nystroem.from_range(-1, 1, 9, 0.3, "laplace", seed=2),
@@ -134,7 +134,7 @@ def test_the_seed_is_the_map(variant: Any) -> None:
 
 def test_the_map_of_paper_000() -> None:
     # Without √2: half the kernel, exp(−std² ‖x − z‖² / 2).
-    of = RandomFourier.paper000(0.1, 5000, seed=0)
+    of = RandomFourier.fednewton(0.1, 5000, seed=0)
     omega, b = of.draw(5)
     assert omega.std() == pytest.approx(0.1, rel=0.02)
     phi = of.block(X)

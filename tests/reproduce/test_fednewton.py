@@ -82,7 +82,7 @@ def test_table3_quick() -> None:
         if (case.data, "iid") not in lines:
             continue
         data = load(case.data)
-        phi = RandomFourier.paper000(case.std, 300, 0)
+        phi = RandomFourier.fednewton(case.std, 300, 0)
         X, test, classes = phi.block(dense(data.X)), phi.block(dense(data.X_test)), np.unique(data.y)
         targets = (data.y[:, None] == classes).astype(float)
         w = np.linalg.solve(X.T @ X / len(X) + case.setting.l2 * np.eye(300), X.T @ targets / len(X))

@@ -1,4 +1,4 @@
-"""The same requests and replies by different roads."""
+"""Transports: how requests reach the clients and replies come back."""
 
 from fedsolve.federation.transports.base import Transport
 from fedsolve.federation.transports.in_process import InProcess

@@ -1,4 +1,4 @@
-"""What a road to the clients must do: carry requests there and answers back, whoever is asked."""
+"""What a transport must do: carry requests there and answers back, whoever is asked."""
 
 from __future__ import annotations
 

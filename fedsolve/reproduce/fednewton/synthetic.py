@@ -57,7 +57,7 @@ class Problem:
 def problem(clients: int, samples: int, alpha: float, seed: int, beta: float = 0.0) -> Problem:
     """The synthetic set through random features, its pooled ridge solution, and ρ = λ_max(AH) − 1."""
     drawn = heterogeneous(clients, samples, alpha=alpha, beta=beta, seed=seed)
-    phi = RandomFourier.paper000(STD, FEATURES, seed)
+    phi = RandomFourier.fednewton(STD, FEATURES, seed)
     parts = [(phi.block(X), y) for X, y in drawn.parts]
     hessians = [_covariance(X) + L2 * np.eye(FEATURES) for X, _ in parts]
     H = np.mean(hessians, axis=0)  # clients of one size, so that Σ p_j is the plain mean

@@ -28,7 +28,7 @@ QUICK, QUICK_FEATURES = ("dna", "pendigits"), 300
 
 def accuracies(case: Case, rows: Rows, features: int, seed: int) -> Iterator[tuple[str, dict[str, float]]]:
     """The test accuracy of every method in per cent, for each split."""
-    phi = RandomFourier.paper000(case.std, features, seed)
+    phi = RandomFourier.fednewton(case.std, features, seed)
     inputs, test = phi.block(rows.X), phi.block(rows.X_test)  # once for both splits
     targets = one_hot(rows.y, rows.classes)
 
