@@ -1,6 +1,7 @@
 """Sums of replies: the only thing the server needs to see of most of them.
 
-Terms are always added in the order of the clients: the same replies give the same bits by any transport. They are added as they come, so that the replies of many clients are never all in memory at once.
+Terms are always added in the order of the clients: the same replies give the same bits by any transport. They
+are added as they come, so that the replies of many clients are never all in memory at once.
 """
 
 from __future__ import annotations
