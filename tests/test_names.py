@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import fedsolve as fs
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
 from fedsolve.errors import CheckpointError, ConfigError, DataError, InputError
+from fedsolve.federation.client_runtime import Runtime
 from fedsolve.federation.memory_store import MemoryStore
-from fedsolve.federation.runtime import Runtime
 from fedsolve.federation.transports import InProcess
-from fedsolve.tables import names
+from fedsolve.tables import column_names as names
 from fedsolve.typing import Array
 from tests.extras import optional
 

@@ -22,7 +22,7 @@ from fedsolve.errors import ConfigError, DataError
 from fedsolve.models import Model, load_model
 from fedsolve.models.scores import score, score_name
 from fedsolve.report.output_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
-from fedsolve.tables.names import are_counted, chosen_columns
+from fedsolve.tables.column_names import are_counted, chosen_columns
 from fedsolve.text import spreadsheet_cell
 from fedsolve.typing import Array
 from fedsolve.wire.storage import remove_leftovers, write_atomically

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fedsolve.errors import DataError
+from fedsolve.tables.column_names import are_counted, chosen_columns, order_of, take_columns
 from fedsolve.tables.labels import Classes, positive_rows, with_names
-from fedsolve.tables.names import are_counted, chosen_columns, order_of, take_columns
 from fedsolve.typing import Array as AnyArray
 
 Array = NDArray[Any]

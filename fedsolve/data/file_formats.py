@@ -26,8 +26,8 @@ from scipy.sparse import csr_array
 from fedsolve.data.dataset import Array, Dataset, is_missing
 from fedsolve.errors import DataError, InputError, UnknownName
 from fedsolve.tables.cells import MISSING
+from fedsolve.tables.column_names import checked_names
 from fedsolve.tables.labels import Labels, checked_classes, encode_labels
-from fedsolve.tables.names import checked_names
 
 FilePath = str | os.PathLike[str]
 

@@ -14,7 +14,7 @@ from fedsolve.data.schema import Categorical, Numeric, Schema
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.numerics.linalg import like, to_numpy
 from fedsolve.plain import Plain, Reader, to_plain
-from fedsolve.tables.names import match_columns
+from fedsolve.tables.column_names import match_columns
 from fedsolve.typing import Array
 
 FORMAT = 1

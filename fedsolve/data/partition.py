@@ -18,8 +18,8 @@ from fedsolve.data.partition_schemes import IID, ByGroup, Indices, Scheme, check
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.client import Client
 from fedsolve.numerics.scalars import whole
+from fedsolve.tables.column_names import named_matrix, split_frame
 from fedsolve.tables.labels import text_classes
-from fedsolve.tables.names import named_matrix, split_frame
 
 SHARED_EVENLY = IID()
 

@@ -28,8 +28,8 @@ from fedsolve.federation.memory import SESSION, Memory, SessionMemory, session_m
 from fedsolve.federation.protocol import client_step
 from fedsolve.numerics.design import Design, as_design
 from fedsolve.numerics.linalg import like, namespace, to_numpy
+from fedsolve.tables.column_names import named_matrix, order_of, take_columns
 from fedsolve.tables.labels import Classes, Labels
-from fedsolve.tables.names import named_matrix, order_of, take_columns
 from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Counts
 

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from fedsolve.errors import DataError
 from fedsolve.federation.client_checks import check_weight
 from fedsolve.numerics.linalg import like, namespace, to_numpy
+from fedsolve.tables.column_names import order_of, split_frame, take_columns
 from fedsolve.tables.labels import Classes, checked_classes, encode_labels
-from fedsolve.tables.names import order_of, split_frame, take_columns
 from fedsolve.typing import Array
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from fedsolve.federation.absence import check_faults
 from fedsolve.federation.answers import Answer, Answers
 from fedsolve.federation.calls import Call
+from fedsolve.federation.faulty_replies import blamed, is_finite
 from fedsolve.federation.intake import Aggregation, Fault, Intake, Spoilt
-from fedsolve.federation.second_look import blamed, is_finite
 from fedsolve.typing import Value
 from fedsolve.wire.messages import Purpose, Reply, Request
 

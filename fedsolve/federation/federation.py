@@ -26,17 +26,17 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.client_checks import ClientInfo, LabelledInfo, check_client_names, check_joined
 from fedsolve.federation.cohort import Cohort, Position
 from fedsolve.federation.exchange import Question
-from fedsolve.federation.exchanges import Exchanges
+from fedsolve.federation.exchange_series import Exchanges
 from fedsolve.federation.intake import Aggregation, InTheClear
 from fedsolve.federation.joining import Joining
 from fedsolve.federation.ledger import Ledger
-from fedsolve.federation.own_data import OwnData
 from fedsolve.federation.participation import Participation
 from fedsolve.federation.protocol import fingerprint
 from fedsolve.federation.routes import Routes
+from fedsolve.federation.server_data import OwnData
 from fedsolve.federation.transports.base import Transport
+from fedsolve.tables.column_names import agreed_columns
 from fedsolve.tables.labels import Classes, agreed_classes, check_numbering
-from fedsolve.tables.names import agreed_columns
 from fedsolve.typing import Array, Value
 from fedsolve.version import __version__
 from fedsolve.wire.messages import MOST_CALLS, Purpose

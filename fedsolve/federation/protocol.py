@@ -15,7 +15,7 @@ from fedsolve.errors import ConfigError
 from fedsolve.plain import describe as describe
 from fedsolve.plain import fingerprint as fingerprint
 from fedsolve.typing import Value
-from fedsolve.wire.contracts import Check, by_name, checker, dataclasses_in
+from fedsolve.wire.annotation_checks import Check, by_name, checker, dataclasses_in
 
 Step = TypeVar("Step", bound=Callable[..., object])
 

@@ -24,11 +24,11 @@ import numpy as np
 
 from fedsolve.errors import FedsolveError
 from fedsolve.federation.client import Client
+from fedsolve.federation.client_runtime import Ahead, Runtime
 from fedsolve.federation.links import UNLIMITED
 from fedsolve.federation.memory import Memory, scope_of
 from fedsolve.federation.protocol import runs_together
-from fedsolve.federation.runtime import Ahead, Runtime
-from fedsolve.federation.served import check_arguments
+from fedsolve.federation.served_steps import check_arguments
 from fedsolve.federation.stacked import NotTogether, Replies, Split, Stack, kind
 from fedsolve.typing import Value
 from fedsolve.wire.encoding import Part

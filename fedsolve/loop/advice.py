@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fedsolve.loop.confirm import separated
+from fedsolve.loop.confirm_minimum import separated
 from fedsolve.loop.measuring import NO_MINIMUM, Measuring
 from fedsolve.loop.states import weights_of
 from fedsolve.loop.stopping import DIVERGED, SETTLED, UNATTAINABLE, Verdict

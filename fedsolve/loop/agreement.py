@@ -9,7 +9,7 @@ from fedsolve.federation.memory import session_memory
 from fedsolve.loop.preflight import warm_weights
 from fedsolve.losses import Loss
 from fedsolve.models.base import Model, Task
-from fedsolve.tables.names import difference
+from fedsolve.tables.column_names import difference
 from fedsolve.typing import Array, Value
 
 

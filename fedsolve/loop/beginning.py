@@ -11,7 +11,7 @@ from fedsolve.federation.federation import Federation
 from fedsolve.federation.session import Preprocessing, Session
 from fedsolve.loop.agreement import as_server, warm_start_by_name
 from fedsolve.loop.history import Row
-from fedsolve.loop.measure import Inspect, Scale
+from fedsolve.loop.measure_protocols import Inspect, Scale
 from fedsolve.loop.measuring import Measuring
 from fedsolve.loop.preflight import check_resources
 from fedsolve.loop.rows import Rows

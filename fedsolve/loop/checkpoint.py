@@ -20,7 +20,7 @@ from fedsolve.loop.differences import differences
 from fedsolve.loop.growing import Growing, Parts
 from fedsolve.typing import Value
 from fedsolve.wire import sealed_files as sealed
-from fedsolve.wire.contracts import dataclasses_in
+from fedsolve.wire.annotation_checks import dataclasses_in
 from fedsolve.wire.journal import Journal, Mark
 from fedsolve.wire.locks import FileLock
 from fedsolve.wire.storage import (

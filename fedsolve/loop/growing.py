@@ -14,7 +14,7 @@ from typing import get_args, get_origin
 
 from fedsolve.errors import WireError
 from fedsolve.typing import Value
-from fedsolve.wire.contracts import checker, field_hints
+from fedsolve.wire.annotation_checks import checker, field_hints
 
 Parts = list[tuple[str, tuple[Value, ...]]]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.federation.ledger import Ledger
-from fedsolve.loop.measure import Certificate
+from fedsolve.loop.measure_protocols import Certificate
 from fedsolve.loop.stopping import rounds_in_words
 from fedsolve.typing import Value
 

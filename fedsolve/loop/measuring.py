@@ -11,10 +11,10 @@ from fedsolve.algorithms.base import Algorithm
 from fedsolve.errors import LinkExceeded, WrongType
 from fedsolve.federation.calls import Call, Mean
 from fedsolve.federation.federation import Federation
-from fedsolve.loop.confirm import UNASKED, confirm
+from fedsolve.loop.confirm_minimum import UNASKED, confirm
 from fedsolve.loop.health import diverged, stalled
 from fedsolve.loop.history import Row
-from fedsolve.loop.measure import Certificate, Inspect, Measure, Scale, certificate
+from fedsolve.loop.measure_protocols import Certificate, Inspect, Measure, Scale, certificate
 from fedsolve.loop.rows import Rows
 from fedsolve.loop.states import weights_of
 from fedsolve.loop.stopping import CONVERGED, DIVERGED, Judge, Stopping, Verdict

@@ -19,7 +19,7 @@ from fedsolve.loop.checkpoint import Checkpoint
 from fedsolve.loop.health import unattainable
 from fedsolve.loop.history import Row, Run
 from fedsolve.loop.interrupts import deferred
-from fedsolve.loop.measure import Inspect, Measure
+from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.loop.measuring import Enough, Measuring
 from fedsolve.loop.preflight import check_algorithm, check_needs, warm_weights
 from fedsolve.loop.rows import Rows

@@ -21,8 +21,8 @@ from fedsolve.data.fitted_transform import Transform
 from fedsolve.errors import ConfigError, DataError, WireError
 from fedsolve.features import FeatureMap
 from fedsolve.models.scores import score, score_name
+from fedsolve.tables.column_names import match_columns
 from fedsolve.tables.labels import Classes, with_names
-from fedsolve.tables.names import match_columns
 from fedsolve.typing import Array
 from fedsolve.wire import archives
 from fedsolve.wire.storage import reading, remove_leftovers, write_atomically

@@ -15,8 +15,8 @@ from fedsolve.features import FeatureMap
 from fedsolve.features.mapped import FeatureDesign
 from fedsolve.models.base import Description, Model, Plain, Task
 from fedsolve.numerics.design import as_design
+from fedsolve.tables.column_names import difference
 from fedsolve.tables.labels import Classes
-from fedsolve.tables.names import difference
 from fedsolve.typing import Array
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedsolve.errors import DataError, UnknownName
 from fedsolve.tables.cells import is_missing, key
-from fedsolve.tables.names import some
+from fedsolve.tables.column_names import some
 from fedsolve.typing import Array
 
 Classes = tuple[str | float, ...]

@@ -15,7 +15,7 @@ from fedsolve.errors import FedsolveError, TooLarge, Truncated, WireError, Wrong
 from fedsolve.numerics.structured_arrays import STRUCTURED
 from fedsolve.text import shortened
 from fedsolve.typing import Array, Value
-from fedsolve.wire.contracts import checker, field_hints
+from fedsolve.wire.annotation_checks import checker, field_hints
 from fedsolve.wire.header_limits import HeaderBudget
 from fedsolve.wire.layout import (
     ARRAY,

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from fedsolve.errors import TooLarge, Truncated, WireError, WrongVersion
 from fedsolve.numerics.structured_arrays import STRUCTURED
 from fedsolve.typing import Value
-from fedsolve.wire.contracts import CSR, by_name
+from fedsolve.wire.annotation_checks import CSR, by_name
 from fedsolve.wire.decoding import decode_part
 from fedsolve.wire.header_limits import HeaderBudget
 from fedsolve.wire.layout import (

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from fedsolve.errors import WrongType
 from fedsolve.numerics.structured_arrays import STRUCTURED, Symmetric, TopK
 from fedsolve.typing import Array, Value
-from fedsolve.wire.contracts import type_name
+from fedsolve.wire.annotation_checks import type_name
 from fedsolve.wire.layout import (
     ARRAY,
     CSR_MATRIX,

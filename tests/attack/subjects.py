@@ -26,11 +26,11 @@ from fedsolve.diagnose.heterogeneity import Heterogeneity
 from fedsolve.errors import ConfigError
 from fedsolve.features import RandomFourier
 from fedsolve.federation.client import Client
+from fedsolve.federation.client_runtime import Runtime, Served
 from fedsolve.federation.joining import JOINED
 from fedsolve.federation.protocol import collect, fingerprint, signature, steps
-from fedsolve.federation.runtime import Runtime, Served
 from fedsolve.local import CG, GradientSteps, Richardson
-from fedsolve.loop.measure import Inspect, Measure
+from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.losses import LinearLoss
 from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.runfiles import registry

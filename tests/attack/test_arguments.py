@@ -12,8 +12,8 @@ from fedsolve import errors
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
 from fedsolve.data.fitted_transform import Transform
 from fedsolve.federation.client import Client
+from fedsolve.federation.client_runtime import Runtime
 from fedsolve.federation.protocol import collect
-from fedsolve.federation.runtime import Runtime
 from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.wire.messages import Failure, decode_answer
 from tests.attack.subjects import Maker, Subject, joined, request, subjects

@@ -12,8 +12,8 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.errors import CheckpointError, DataError, FedsolveError
+from fedsolve.federation.client_runtime import Runtime
 from fedsolve.federation.memory_store import MemoryStore
-from fedsolve.federation.runtime import Runtime
 from fedsolve.wire.encoding import Part
 from tests.attack.damage import damaged
 from tests.faults.faulty import FaultyRoad

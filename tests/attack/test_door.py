@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 import fedsolve as fs
 from fedsolve.errors import ClientInputError, ConfigError, DataError, LinkExceeded, ProtocolMismatch
 from fedsolve.federation.client_checks import ClientInfo
+from fedsolve.federation.client_runtime import Runtime
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.links import Link
 from fedsolve.federation.memory_store import MemoryStore
-from fedsolve.federation.runtime import Runtime
 from fedsolve.federation.transports import InProcess
-from fedsolve.loop.measure import Measure
+from fedsolve.loop.measure_protocols import Measure
 from fedsolve.wire import encoding as wire
 from fedsolve.wire.encoding import FAILURE, REPLY, REQUEST, Part, Preamble
 from fedsolve.wire.messages import MOST_CALLS, MOST_TEXT, Failure, Reply, Request, decode_answer

@@ -23,8 +23,8 @@ import pytest
 import fedsolve as fs
 from fedsolve import version
 from fedsolve.errors import CheckpointError, DataError, FedsolveError, StorageError
+from fedsolve.federation.client_runtime import Runtime
 from fedsolve.federation.memory_store import MemoryStore
-from fedsolve.federation.runtime import Runtime
 from fedsolve.report import RunFolder
 from fedsolve.wire import sealed_files as sealed
 from fedsolve.wire.locks import FileLock, is_locked

@@ -11,7 +11,7 @@ import numpy as np
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.transports import InProcess, Processes
-from fedsolve.loop.measure import Measure
+from fedsolve.loop.measure_protocols import Measure
 from fedsolve.losses import Logistic
 from fedsolve.numerics.structured_arrays import Symmetric, TopK
 from fedsolve.typing import Array

@@ -19,15 +19,15 @@ from hypothesis.extra import numpy as hnp
 import fedsolve
 from fedsolve.errors import TooLarge, Truncated, WireError, WrongType, WrongVersion
 from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.client_runtime import Runtime
 from fedsolve.federation.memory import Memory
-from fedsolve.federation.runtime import Runtime
-from fedsolve.loop.measure import Measure
+from fedsolve.loop.measure_protocols import Measure
 from fedsolve.losses import Squared
 from fedsolve.numerics.structured_arrays import STRUCTURED, LowRank, Quantised, Symmetric, TopK
 from fedsolve.typing import Array
 from fedsolve.wire import encoding as wire
 from fedsolve.wire import layout
-from fedsolve.wire.contracts import type_name
+from fedsolve.wire.annotation_checks import type_name
 from fedsolve.wire.encoding import FAILURE, FILE, PREAMBLE_SIZE, REPLY, REQUEST, Part, Preamble
 from fedsolve.wire.messages import Failure, Request, decode_answer
 from fedsolve.wire.storage import read_values, write_values

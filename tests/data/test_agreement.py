@@ -10,8 +10,8 @@ import pytest
 import fedsolve as fs
 from fedsolve.data import Dataset
 from fedsolve.errors import DataError, UnknownName
+from fedsolve.tables.column_names import chosen_columns
 from fedsolve.tables.labels import same_label, with_names
-from fedsolve.tables.names import chosen_columns
 
 X = np.arange(12.0).reshape(4, 3)
 

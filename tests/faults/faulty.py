@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import fedsolve as fs
+from fedsolve.federation.client_runtime import Runtime
 from fedsolve.federation.memory_store import MemoryStore
-from fedsolve.federation.runtime import Runtime
 from fedsolve.wire.messages import Failure, Reply, Request
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.errors import ClientError, StorageError
+from fedsolve.federation.client_runtime import Runtime
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.memory_store import MemoryStore
-from fedsolve.federation.runtime import Runtime
 from fedsolve.federation.transports import InProcess, Processes
 from fedsolve.typing import Array
 from tests.core.federations import clients

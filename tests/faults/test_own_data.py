@@ -11,8 +11,8 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.errors import ClientError, ConfigError, DataError, WrongType
+from fedsolve.federation.client_runtime import Runtime
 from fedsolve.federation.federation import Federation
-from fedsolve.federation.runtime import Runtime
 from fedsolve.federation.transports import InProcess, Processes
 from fedsolve.typing import Array
 from fedsolve.wire.encoding import REQUEST, Part, Preamble

@@ -11,7 +11,7 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.loop.history import Row
-from fedsolve.loop.measure import Certificate
+from fedsolve.loop.measure_protocols import Certificate
 from fedsolve.models.linear import LinearModel
 from fedsolve.report import run_page as pages
 from fedsolve.report import summarise, tables

@@ -10,9 +10,9 @@ from threadpoolctl import threadpool_limits
 
 from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
+from fedsolve.federation.client_runtime import Ahead, Runtime
 from fedsolve.federation.memory import Memory
-from fedsolve.federation.runtime import Ahead, Runtime
-from fedsolve.federation.served import Served
+from fedsolve.federation.served_steps import Served
 from fedsolve.federation.together import Together
 from fedsolve.federation.transports.base import Versions
 from fedsolve.wire.messages import Failure, Reply, Request

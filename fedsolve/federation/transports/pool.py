@@ -15,7 +15,7 @@ from fedsolve.errors import TransportError
 from fedsolve.federation.client import Client
 from fedsolve.federation.transports import handover
 from fedsolve.federation.transports.channel import Channel, Message
-from fedsolve.federation.transports.kept import KeptMemory
+from fedsolve.federation.transports.kept_memories import KeptMemory
 from fedsolve.federation.transports.launch import Forked, Spawned, Started, ending, is_alone, is_stopped
 from fedsolve.federation.transports.worker import READY, RESTORE, TROUBLE, forked
 

@@ -15,11 +15,11 @@ from typing import Literal, cast
 
 from fedsolve.errors import ConfigError, WireError
 from fedsolve.federation.client import Client
-from fedsolve.federation.served import Served
+from fedsolve.federation.served_steps import Served
 from fedsolve.federation.transports.base import Versions
 from fedsolve.federation.transports.channel import Message
 from fedsolve.federation.transports.in_process import checked_names
-from fedsolve.federation.transports.kept import KeptMemory
+from fedsolve.federation.transports.kept_memories import KeptMemory
 from fedsolve.federation.transports.launch import start_methods
 from fedsolve.federation.transports.pool import LOOK_SECONDS, STOPPED_LOOKS, Death, Pool, Worker
 from fedsolve.federation.transports.worker import ASK, RESTORE

@@ -16,11 +16,11 @@ from typing import cast
 from threadpoolctl import threadpool_limits
 
 from fedsolve.federation.client import Client
-from fedsolve.federation.runtime import Runtime
-from fedsolve.federation.served import Served
+from fedsolve.federation.client_runtime import Runtime
+from fedsolve.federation.served_steps import Served
 from fedsolve.federation.transports import handover
 from fedsolve.federation.transports.channel import send_message, wait_for_message
-from fedsolve.federation.transports.kept import changes, restore
+from fedsolve.federation.transports.kept_memories import changes, restore
 from fedsolve.wire import encoding as wire
 
 # What the server says, and what a worker says; a client's name follows where it is about one.

@@ -11,7 +11,7 @@ from fedsolve.federation.link_meter import purpose_of
 from fedsolve.federation.protocol import Signature, fingerprint, is_server_only, signature, steps, types_of
 from fedsolve.text import shortened
 from fedsolve.typing import Value
-from fedsolve.wire.contracts import Check
+from fedsolve.wire.annotation_checks import Check
 
 Joined = tuple[tuple[str, str], ...] | None  # protocols and fingerprints that a server joined with
 

@@ -9,7 +9,7 @@ from fedsolve.errors import DataError, WrongType
 from fedsolve.federation.calls import Call, for_client
 from fedsolve.federation.client import Client
 from fedsolve.federation.memory import scope_of
-from fedsolve.federation.served import check_arguments
+from fedsolve.federation.served_steps import check_arguments
 from fedsolve.typing import Value
 
 _OWN = 2**32  # calls at the server are numbered from here, apart from those of an exchange, so chance is its own

@@ -31,7 +31,7 @@ from fedsolve.federation.link_meter import Meter, used_before, used_so_far, writ
 from fedsolve.federation.links import UNLIMITED
 from fedsolve.federation.memory import Memory
 from fedsolve.federation.memory_store import MemoryStore
-from fedsolve.federation.served import Joined, Served, ServedStep, check_arguments
+from fedsolve.federation.served_steps import Joined, Served, ServedStep, check_arguments
 from fedsolve.federation.versions import still_needed
 from fedsolve.typing import Value
 from fedsolve.wire import encoding as wire

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from fedsolve.errors import WireError, WrongType
-from fedsolve.federation.runtime import Runtime
+from fedsolve.federation.client_runtime import Runtime
 from fedsolve.federation.transports.base import Versions
 from fedsolve.typing import Value
 from fedsolve.wire import encoding as wire

@@ -18,7 +18,7 @@ import numpy as np
 
 from fedsolve.descent import rounding
 from fedsolve.federation.calls import Mean, Sum
-from fedsolve.loop.measure import RESOLVED, Inspect, Scale
+from fedsolve.loop.measure_protocols import RESOLVED, Inspect, Scale
 from fedsolve.losses.measurement import Measurement, NewtonStep
 from fedsolve.numerics.linalg import factor, norm
 from fedsolve.typing import Array, Value
