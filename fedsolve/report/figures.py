@@ -91,9 +91,9 @@ def shows_slope(rows: Sequence[Row]) -> bool:
 
 
 def _draw_bound(axis: Axes, rows: Sequence[Row], label: str, look: Look) -> None:
-    """The slope of theory: ∏ c_t from where the gradient norm began; over a period of renewals it is that of the
-    bound for periodic renewals. The theorems are about the distance to the solution, so only slopes compare; for losses other
-    than the squared they hold in the end."""
+    """The slope of theory: ∏ c_t from where the gradient norm began; over a period of renewals it is that of the bound
+    for periodic renewals. The theorems are about the distance to the solution, so only slopes compare; for losses
+    other than the squared they hold in the end."""
     if not shows_slope(rows):
         return
     norms = [_number(row.gradient_norm) for row in rows]
