@@ -302,7 +302,7 @@ def explained(path: FilePath, kind: str, hint: str) -> Iterator[None]:
 
 
 def check_options(owner: str, reader: Callable[..., Dataset], options: Mapping[str, object]) -> None:
-    """Refuse an option that `reader` does not have, and name those it has."""
+    """Raise UnknownName for an option that `reader` does not have; the message lists those it has."""
     parameters = inspect.signature(reader).parameters.values()
     known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     for option in options:

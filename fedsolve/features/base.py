@@ -35,7 +35,7 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def dimension(self, d: int) -> int:
-        """How many features d inputs give; refuses a d that this map is not for."""
+        """How many features d inputs give; raises ConfigError for a d that this map is not for."""
 
     @abstractmethod
     def block(self, X: Array) -> Array:
@@ -83,18 +83,18 @@ def dense(X: Array) -> Array:
 
 
 def positive(name: str, given: object) -> None:
-    """Refuse what is no positive finite number."""
+    """Raise ConfigError unless it is a positive finite number."""
     if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < np.inf:
         raise ConfigError(f"{name} is a positive number, got {given!r}")
 
 
 def whole(name: str, given: object, least: int = 1) -> None:
-    """Refuse what is no whole number of at least `least`."""
+    """Raise ConfigError unless it is a whole number of at least `least`."""
     if isinstance(given, bool) or not isinstance(given, Integral) or given < least:
         raise ConfigError(f"{name} is a whole number of at least {least}, got {given!r}")
 
 
 def one_of(name: str, given: object, known: tuple[str, ...]) -> None:
-    """Refuse what is not among the known names."""
+    """Raise ConfigError unless it is one of the known names."""
     if given not in known:
         raise ConfigError(f"{name} is one of {', '.join(map(repr, known))}, got {given!r}")

@@ -53,7 +53,7 @@ class Participation:
             raise ConfigError("latency is simulated to see who misses the deadline: set a deadline too")
 
     def check_names(self, clients: tuple[str, ...]) -> None:
-        """Refuse what is said of a client that there is not, or not said of one that there is."""
+        """Raise if `latency` names a client that does not exist, or lacks one that does."""
         if not isinstance(self.latency, Mapping):
             return
         known = set(clients)

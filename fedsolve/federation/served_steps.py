@@ -58,7 +58,7 @@ class Served:
 
 
 def check_arguments(where: str, expected: Mapping[str, Check], given: Mapping[str, Value]) -> None:
-    """Refuse arguments that a step did not declare, or of another type."""
+    """Raise WrongType for arguments that a step did not declare, or of another type."""
     if given.keys() != expected.keys():
         came = shortened(sorted(map(str, given)))
         raise WrongType(f"{where} takes {sorted(expected)}, got {came}")

@@ -37,7 +37,7 @@ def fold_weights(client: Client, fold: int, folds: int, seed: int) -> tuple[Arra
 
 
 def check_folds(weights: Sequence[float]) -> None:
-    """Refuse folds in which all clients together have nothing."""
+    """Raise if some fold has no samples at any client."""
     if min(weights) <= 0:
         raise DataError(f"some of {len(weights)} folds have no samples: use fewer folds")
 

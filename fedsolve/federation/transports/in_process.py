@@ -163,7 +163,7 @@ def _size(answer: Reply | Failure) -> int:
 
 
 def checked_names(clients: Sequence[Client]) -> Sequence[Client]:
-    """Refuse an empty federation and two clients of one name."""
+    """Raise DataError for an empty federation or two clients of one name."""
     if not clients:
         raise DataError("a federation needs at least one client, got none")
     seen: set[str] = set()
