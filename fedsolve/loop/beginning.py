@@ -79,7 +79,9 @@ def resume(algorithm: Algorithm, session: Session, measuring: Measuring, rows: R
     saving.save(progress.state, progress.pending, progress.measured, history, progress.kept)
     fed.join()
     check_resources(algorithm, measuring.loss, fed)
-    measuring.scale = learned_scale(algorithm, measuring.inspect, measuring.stopping, fed)
+    if saving.scale is None:  # the run had no use for it until now
+        saving.scale = learned_scale(algorithm, measuring.inspect, measuring.stopping, fed)
+    measuring.scale = saving.scale
     return Beginning(progress.state, progress.pending, progress.measured, kept=progress.kept)
 
 

@@ -18,6 +18,7 @@ from fedsolve.federation.protocol import types_of
 from fedsolve.federation.transports.base import Versions
 from fedsolve.loop.differences import differences
 from fedsolve.loop.growing import Growing, Parts
+from fedsolve.loop.measure_protocols import Scale
 from fedsolve.typing import Value
 from fedsolve.wire import sealed_files as sealed
 from fedsolve.wire.annotation_checks import dataclasses_in
@@ -50,6 +51,7 @@ class Progress:
     transform: Value
     memories: dict[str, Versions] | None
     server: dict[str, Value]  # the memory of the server's own data
+    scale: Scale | None  # the problem's own units, as they were learned when the run began
     kept: tuple[Value, ...]  # an earlier State for each stopping rule that keeps one, else None
     grown: dict[str, int]  # of tuples of these States that are kept with the ledger, because they grow: their lengths
 
@@ -82,7 +84,9 @@ class Checkpoint:
         # The same file by whatever path, and whatever becomes the working directory.
         self.place = Path(os.path.realpath(path.parent)) / path.name
         self.ledger_path = self.place.with_name(path.name + ".ledger")
-        self.types = state_types(algorithm) | types_of(protocols) | extra | {Progress, Position, ExchangeRecord, Mark}
+        self.types = (
+            state_types(algorithm) | types_of(protocols) | extra | {Progress, Position, ExchangeRecord, Mark, Scale}
+        )
         self._journal = Journal(self.ledger_path, sealed.LEDGER)
         self._lock = FileLock(self.place.with_name(path.name + ".lock"))
         self._mark: Mark | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fedsolve.algorithms.base import Algorithm
@@ -26,6 +26,7 @@ class Best:
     state: Value
     round: int
     value: float
+    objective: float = 1.0  # the share of the clients whose objective the value is of
     since: int = 0
 
 
@@ -79,12 +80,15 @@ class Waiting:
         if best is not None and row.round <= best.round + best.since:
             return None  # judged already, before the run was resumed
         value = self._value(row, state)
-        if value is None:
+        if value is None or not math.isfinite(value):
             return None
+        objective = self._fed.objective
+        if best is not None and abs(objective - best.objective) > 1e-12:
+            best = None  # a client was lost or came back: values of other clients do not compare
         if best is None or value < best.value - self._rule.least * abs(best.value):
-            self.kept = Best(state, row.round, value)
+            self.kept = Best(state, row.round, value, objective)
             return None
-        self.kept = Best(best.state, best.round, best.value, row.round - best.round)
+        self.kept = replace(best, since=row.round - best.round)
         if self.kept.since < self._rule.rounds:
             return None
         what = "value" if self._rule.evaluation is None else "loss on held-out rows"
@@ -98,12 +102,14 @@ class Waiting:
     def _value(self, row: Row, state: Value) -> float | None:
         """What this row is judged by; None if it has been judged, or cannot be yet."""
         evaluation = self._rule.evaluation
-        if evaluation is None:
-            return row.value
+        if evaluation is None:  # a value of some clients does not compare with one of others
+            return row.value if row.measured_share >= self._fed.objective - 1e-12 else None
         if row.value is not None:
             return None  # it was judged before it was measured
         found = self._fed.measure(Sum(evaluation.held_sums, w=weights_of(state)))
-        if found is None:
+        if found is None or found[1] < self._fed.objective - 1e-12:
             return None
         ((_, weight, total, _, _),), _ = found
-        return total / weight if weight > 0 else math.nan
+        if not weight > 0:
+            raise ConfigError("no client has held-out rows to judge by: set some aside with fs.data.hold_out(clients)")
+        return float(total / weight)

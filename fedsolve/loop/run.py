@@ -176,6 +176,8 @@ class _Loop:
                 self.algorithm, self.session, measuring, self.rows, self.preprocess, self.server, warm_start, types
             )
             if self.saving is not None:
+                self.saving.scale = measuring.scale
+            if self.saving is not None:
                 self.saving.transform = transform
         self._prepare_rules(beginning)
         with deferred(saved is not None) as self.rows.interrupts:
@@ -240,9 +242,9 @@ class _Loop:
             if not measured:
                 measuring.later(state, row)
             following, done = self._round(state, row)
+            note_server(self.server, self.fed, row.round + 1)
             if self._is_over(state, None):
                 return state
-            note_server(self.server, self.fed, row.round + 1)
             # Only if nobody was missing, and not once: a round may prepare something at the clients.
             everyone = self.fed.cohort.share >= self.fed.objective - 1e-12
             standing = standing + 1 if everyone and equal(following, state) else 0

@@ -11,6 +11,7 @@ from fedsolve.federation.memory import Memory
 from fedsolve.loop.checkpoint import Checkpoint, Progress
 from fedsolve.loop.history import Row
 from fedsolve.loop.interrupts import Interrupts
+from fedsolve.loop.measure_protocols import Scale
 from fedsolve.loop.stopping import Judge
 from fedsolve.typing import Value
 
@@ -28,6 +29,7 @@ class Saving:
     fed: Federation
     server: Client | None
     transform: Value = None
+    scale: Scale | None = None
 
     def load(self) -> tuple[Progress, Ledger]:
         """What was saved last; the clients and the server's own data have their memories of then."""
@@ -36,7 +38,7 @@ class Saving:
             self.fed.transport.restore(progress.memories, progress.position.attempt)
         if self.server is not None:
             self.server.memory = Memory(progress.server, self.checkpoint.types)
-        self.transform = progress.transform
+        self.transform, self.scale = progress.transform, progress.scale
         return progress, ledger
 
     def between_rounds(
@@ -66,6 +68,7 @@ class Saving:
             self.transform,
             self.fed.transport.memories(),
             {} if self.server is None else self.server.memory.data,
+            self.scale,
             kept,
             {},
         )

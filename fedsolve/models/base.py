@@ -29,6 +29,7 @@ from fedsolve.wire.storage import reading, remove_leftovers, write_atomically
 
 FORMAT = 1
 TEXT = "model"  # the entry of a file that holds all but the arrays, as JSON
+HEADER = ("format", "kind", "arrays")  # keys of that text that no field may have the name of
 TAKEN = (TEXT, "fedsolve")  # entries that no array of a model may have the name of
 
 _KINDS: dict[str, type[Model]] = {}
@@ -255,16 +256,27 @@ class Model(ABC):
         if kind is None:
             raise ConfigError(f"{type(self).__name__} has no `kind`, by which its file could be read again")
         arrays, settings = self.arrays(), self.settings()
-        for name in arrays:
-            if name in TAKEN:
-                raise ConfigError(f"{type(self).__name__}: an array of a model cannot be named {name!r}")
+        for name in (*(set(arrays) & set(TAKEN)), *(set(settings) & set(HEADER))):
+            raise ConfigError(f"{type(self).__name__}: a field of a model that is saved cannot be named {name!r}")
         try:
             text = json.dumps({"format": FORMAT, "kind": kind, **settings, "arrays": list(arrays)})
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{type(self).__name__} has fields that are neither arrays nor plain: {error}") from None
+        if type(self).settings is Model.settings:
+            self._check_read_back(arrays, settings)
         data = archives.pack(**arrays, **{TEXT: np.array(text)})
         remove_leftovers(path.parent, [path.name])
         write_atomically(path, data)
+
+    def _check_read_back(self, arrays: Mapping[str, Array], settings: Plain) -> None:
+        """JSON has neither nested tuples nor keys that are numbers: what would come back otherwise is rejected."""
+        again = type(self).restored(arrays, json.loads(json.dumps(settings))).settings()
+        for name, value in settings.items():
+            if again.get(name) != value:
+                raise ConfigError(
+                    f"{type(self).__name__}.{name} would be read back as {again.get(name)!r}, not as {value!r}: use an "
+                    "array, a number, a text or a tuple of these, or write `settings` and `restored`"
+                )
 
     def _numbers(self, X: Array) -> Array:
         try:
@@ -331,7 +343,7 @@ def _restored(text: Array, arrays: Mapping[str, Array]) -> Model:
             f"it is a model of kind {kind!r}, and known are {', '.join(sorted(_KINDS))}; import the module that "
             "defines that kind first"
         )
-    settings = {name: value for name, value in rest.items() if name not in ("format", "kind", "arrays")}
+    settings = {name: value for name, value in rest.items() if name not in HEADER}
     return _KINDS[kind].restored(arrays, settings)
 
 
