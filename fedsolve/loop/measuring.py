@@ -24,7 +24,7 @@ from fedsolve.numerics.linalg import norm
 from fedsolve.typing import Array, Value
 
 NO_MINIMUM = (
-    "there is no finite minimum: the value falls for ever along a direction that no sample is against (the classes can "
+    "there is no finite minimum: the value falls for ever along a direction that no sample opposes (the classes can "
     "be separated, or a class or a count never occurs); penalise all weights, the intercept too"
 )
 
