@@ -31,15 +31,17 @@ class Question:
     quorum: bool = True  # whether too few answers are an error
     everyone: bool = False  # whether a single missing answer is one
     tolerant: bool = False  # whether a client that fails is missing; otherwise its error is raised
-    patience: float | None = None  # to set up: how long to wait at least, where there is a deadline
+    patience: float | None = None  # to set up: how long to wait (if not tolerant: at least, where there is a deadline)
     own: dict[int, Value] = field(default_factory=dict)  # the server's own answers, by the place of the call
     server: tuple[str, float] = ("", 0.0)  # its name and weight, where it has any
 
     def waits(self, deadline: float | None) -> float | None:
         """For how many seconds to wait for answers, where the participation has this deadline."""
-        if deadline is None or self.patience is None:
+        if self.patience is None:
             return deadline
-        return self.patience if self.tolerant else max(deadline, self.patience)
+        if self.tolerant:
+            return self.patience
+        return None if deadline is None else max(deadline, self.patience)
 
 
 @dataclass(slots=True)
@@ -79,7 +81,7 @@ def aggregate(
         sound = False
     if not sound:
         asked = {name: requests[name] for name in requests if name in replied and name not in intake.faults}
-        held = _look_again(intake, answers, asked, calls)
+        held = _look_again(intake, answers, asked, calls, weights)
         intake = _add_up(held, intake.faults, calls, aggregation, weights)
         results = _outcome(intake, question)
     check_faults(len(intake.receipts.names), intake.faults)
@@ -104,7 +106,11 @@ def _noting(answers: Iterable[tuple[str, Answer]], replied: list[str]) -> Iterat
 
 
 def _look_again(
-    intake: Intake, answers: Answers, requests: Mapping[str, Request], calls: Sequence[Call[object]]
+    intake: Intake,
+    answers: Answers,
+    requests: Mapping[str, Request],
+    calls: Sequence[Call[object]],
+    weights: Mapping[str, float] | None,
 ) -> dict[str, Reply]:
     """Ask those who answered again and hold all replies: those in order are returned, the others' faults noted."""
     held: dict[str, Reply] = {}
@@ -113,7 +119,8 @@ def _look_again(
             intake.skim([(name, answer)])
         elif intake.accepts(name, answer):
             held[name] = answer
-    for name, fault in blamed(held, [call.name for call in calls], [call.is_added for call in calls]).items():
+    names, added = [call.name for call in calls], [call.is_added for call in calls]
+    for name, fault in blamed(held, names, added, weights).items():
         intake.fail(name, fault)
     return {name: held[name] for name in requests if name in held and name not in intake.faults}
 
