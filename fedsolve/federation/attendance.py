@@ -98,6 +98,11 @@ class Attendance:
         self.misses.pop(name, None)
         self._heard.discard(name)
 
+    def refuse(self, name: str, round: int, reason: str) -> None:
+        """This client is there, but cannot take part: it is lost from now on, and left alone for longer if it was."""
+        self.lost.pop(name, None)
+        self.lose(name, round, reason)
+
     def find(self, name: str) -> None:
         """This client is back."""
         self.lost.pop(name, None)

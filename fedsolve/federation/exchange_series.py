@@ -108,6 +108,9 @@ class Exchanges:
         if question.purposes[0] == "algorithm" and (found.faults or self.attendance.failed):
             failed = {name: fault.reason for name, fault in found.faults.items()}
             self.attendance.note_failures(answered, failed, round)
+        elif question.setup:
+            for name, fault in found.faults.items():
+                self.attendance.refuse(name, round, fault.reason)
         if question.everyone:
             check_everyone(missing, _telling(missing))
         elif question.quorum and (self.participation.quorum or not answered):

@@ -92,7 +92,9 @@ def _odd(values: Mapping[str, Value], call: str, weights: Mapping[str, float] | 
         groups.setdefault(_shape(value), []).append(name)
     if len(groups) < 2:
         return {}
-    behind = {shape: sum(1.0 if weights is None else weights[name] for name in names) for shape, names in groups.items()}
+    behind = {
+        shape: sum(1.0 if weights is None else weights[name] for name in names) for shape, names in groups.items()
+    }
     usual, second, *_ = sorted(groups, key=lambda shape: -behind[shape])
     if behind[usual] == behind[second] or _is_tied(groups):
         said = "; ".join(f"{', '.join(names)} with {shape}" for shape, names in groups.items())

@@ -64,5 +64,5 @@ def test_one_reply_that_cannot_be_added_makes_its_client_missing(who: str) -> No
 
 def test_numbers_that_nobody_can_add_end_the_run() -> None:
     algorithm = Asking(PROBLEM.loss, "counted", tuple(client.name for client in clients()))
-    with pytest.raises(WrongType, match="client-0.*2⁶³"):
+    with pytest.raises(WrongType, match=r"client-0.*2⁶³"):
         fs.run(algorithm, clients(), rounds=1, participation=ENOUGH)
