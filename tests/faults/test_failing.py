@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fedsolve as fs
+from fedsolve.curvature.increments import Increment
+from fedsolve.errors import WrongType
 from fedsolve.federation.attendance import Attendance
+from fedsolve.numerics.structured_arrays import LowRank
 from fedsolve.typing import Array
 from tests.problems import PROBLEMS
 
@@ -89,3 +92,26 @@ def test_a_failure_now_and_then_is_not_a_loss() -> None:
     attendance.note_failures(["a", "b"], {}, 42)
     attendance.note_failures(["b"], {"a": "it failed"}, 42)  # again, though it began the round well
     assert attendance.lost["a"].since == 42
+
+
+@dataclass(frozen=True)
+class Shortened(fs.SHED):
+    """SHED in which one client's eigenvectors are a row too short."""
+
+    @fs.client_step
+    def local_eigenpairs(self, client: fs.Client, renewal: int, count: int | None, horizon: int | None) -> Increment:
+        increment = super().local_eigenpairs(client, renewal, count, horizon)
+        if client.name != "client-2" or client.moment[1] != 1:
+            return increment
+        pairs = LowRank(increment.pairs.vectors[:-1], increment.pairs.values)
+        return replace(increment, pairs=pairs)
+
+
+def test_a_gathered_reply_of_the_wrong_shape_makes_its_client_missing() -> None:
+    algorithm = Shortened(PROBLEM.loss)
+    result = fs.run(algorithm, clients(), rounds=30, participation=ENOUGH)
+    assert result.converged
+    short = [dict(row.missing).get("client-2", "") for row in result.history]
+    assert any("eigenvectors of shape" in reason for reason in short)
+    with pytest.raises(WrongType, match=r"client 'client-2': eigenvectors of shape"):
+        fs.run(algorithm, clients(), rounds=30)
