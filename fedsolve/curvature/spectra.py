@@ -97,6 +97,7 @@ class Spectra:
         renewal = self.renewal + renews
         # Gathers, because ρ_i falls in every round and with it each client's own part of Ĥ.
         call = Gather(step, renewal=renewal, count=PerClient(counts), horizon=PerClient(horizon))
+        call.checked(lambda increment: _check_order(increment, n))
         begun = replace(self, t=t, renewal=renewal, ahead=False, overdue=False)
         return (replace(begun, renewed=t, norms=()) if renews else begun), call
 
@@ -109,3 +110,10 @@ class Spectra:
         """Called after a rejected trial, with the spectra before it. Keeps the received eigenpairs, drops the trial's
         gradient norm, and marks a renewal at the trial for repetition where the iteration truly begins."""
         return replace(self, renewed=before.renewed, norms=before.norms, ahead=True)
+
+
+def _check_order(increment: Increment, n: int) -> None:
+    """Raise WrongType for eigenvectors of another length than the weights have."""
+    shape, wanted = increment.pairs.vectors.shape, (n, increment.pairs.values.size)
+    if shape != wanted:
+        raise WrongType(f"eigenvectors of shape {shape} where {wanted} is needed")

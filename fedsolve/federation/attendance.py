@@ -8,6 +8,10 @@ again, or if the transport says that it cannot be reached, it is lost: it is no 
 - otherwise, where the transport cannot tell, asked in every round without being waited for, and waited for after 32
   rounds, 64, 128 and so on.
 
+A client that answers, but fails (it raises an error, or its reply cannot be used), in two rounds in a row in which it
+takes part is lost too. It is asked to join again as above; the next failure loses it at once, unless it has done well
+in a whole round since.
+
 One that is back and lost again is left alone for 1, 2, 4, … 32 rounds, so that a client that is always too slow does
 not hold up every second round.
 """
@@ -39,6 +43,8 @@ class Attendance:
         self.misses: dict[str, int] = {}  # exchanges in a row without a sign
         self._times: dict[str, int] = {}  # how often a client has been lost
         self._heard: set[str] = set()
+        self.failed: dict[str, list[int]] = {}  # rounds in a row in which a client failed
+        self._well: dict[str, int] = {}  # of these clients, the first round since in which they answered
 
     def present(self, clients: tuple[str, ...]) -> tuple[str, ...]:
         """Those who are not lost."""
@@ -70,6 +76,20 @@ class Attendance:
             if gone or (waited and self.misses[name] >= MISSES):
                 self.lose(name, round, reason)
 
+    def note_failures(self, answered: Iterable[str], failed: Mapping[str, str], round: int) -> None:
+        """Take account of who did well in an exchange, and who failed, with the reason."""
+        for name in answered if self.failed else ():
+            if name in self.failed and round > self.failed[name][-1]:
+                self._well.setdefault(name, round)
+        for name, reason in failed.items():
+            rounds = self.failed.setdefault(name, [])
+            if self._well.pop(name, round) < round:  # a whole round without a failure
+                rounds.clear()
+            if not rounds or rounds[-1] != round:
+                rounds[:] = [*rounds[1 - MISSES :], round]
+            if len(rounds) >= MISSES:
+                self.lose(name, round, reason)
+
     def lose(self, name: str, round: int, reason: str) -> None:
         """This client is lost from now on."""
         if name not in self.lost:
@@ -77,6 +97,11 @@ class Attendance:
             self.lost[name] = Lost(round, reason)
         self.misses.pop(name, None)
         self._heard.discard(name)
+
+    def refuse(self, name: str, round: int, reason: str) -> None:
+        """This client is there, but cannot take part: it is lost from now on, and left alone for longer if it was."""
+        self.lost.pop(name, None)
+        self.lose(name, round, reason)
 
     def find(self, name: str) -> None:
         """This client is back."""

@@ -122,9 +122,18 @@ class Gather(Call[dict[str, T]]):
 
     def __init__(self, step: Callable[Concatenate[Client, P], T], /, *args: P.args, **kwargs: P.kwargs) -> None:
         super().__init__(step, args, kwargs)
+        self._check: Callable[[T], None] | None = None
+
+    def checked(self, check: Callable[[T], None]) -> Self:
+        """Let `check` see each reply, and raise `WrongType` for one that cannot be used. Returns the call.
+
+        Where a quorum is set, the client of such a reply is missing, with the reason; otherwise the error is raised.
+        """
+        self._check = check
+        return self
 
     def collector(self, weights: Mapping[str, float] | None) -> Collector[dict[str, T]]:
-        return _Each()
+        return _Each(self._check)
 
 
 class Here(Call[T]):
@@ -167,10 +176,13 @@ class _SumOf(Total):
 
 
 class _Each:
-    def __init__(self) -> None:
+    def __init__(self, check: Callable[[Value], None] | None) -> None:
         self.replies: dict[str, Value] = {}
+        self.check = check
 
     def add_reply(self, client: str, value: Value) -> None:
+        if self.check is not None:
+            self.check(value)
         self.replies[client] = value
 
     def outcome(self) -> dict[str, Value]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from fedsolve.errors import ClientInputError, DataError
+from fedsolve.tables.labels import Classes, agreed_classes, check_numbering
 from fedsolve.text import has_controls, printable
 
 # The sum of a client's weights. Beyond these a product with a weight may overflow, or its inverse.
@@ -85,6 +86,46 @@ def check_joined(found: Mapping[str, ClientInfo], before: Mapping[str, ClientInf
                 f"{info.samples}; data must not change during a run",
             )
     _check_together(found)
+
+
+def check_returned(name: str, info: ClientInfo, known: Mapping[str, ClientInfo], weight: float | None) -> None:
+    """Raise `ClientInputError` or `DataError` if a client that was lost does not come back as it was.
+
+    Args:
+        name: The client.
+        info: What it says of itself now.
+        known: What the clients of the run said when they joined, columns in the order that was agreed.
+        weight: With which the client joined the run, also if that was before it was resumed; None if it never did.
+    """
+    if weight is not None and info.weight != weight:
+        raise _refused(
+            name, f"joined with weight {weight:g}, and now has {info.weight:g}; data must not change during a run"
+        )
+    check_joined({**known, name: info}, known)
+    whose, like = next(iter(known.items()))
+    for what, ours, theirs in (
+        ("features", info.features, like.features),
+        ("targets of shape", info.outputs, like.outputs),
+        ("columns", info.names, like.names),
+    ):
+        if ours != theirs:
+            raise _refused(
+                name, f"came back with other {what} than {whose!r} has: {_short(ours)}, not {_short(theirs)}"
+            )
+    agreed_labels({**known, name: info})
+
+
+def agreed_labels(found: Mapping[str, ClientInfo]) -> Classes | None:
+    """The classes that all clients declare; None where none does. Raises `DataError` where labels differ in meaning."""
+    known = {name: info if isinstance(info, LabelledInfo) else None for name, info in found.items()}
+    declared = {name: None if info is None or not info.declared else info.classes for name, info in known.items()}
+    agreed = agreed_classes(declared)
+    check_numbering({name: None if info is None else info.classes for name, info in known.items()})
+    return agreed
+
+
+def _short(value: object) -> str:
+    return printable(str(value), 120)
 
 
 def _check_one(name: str, info: ClientInfo) -> None:

@@ -1,7 +1,7 @@
 """One exchange, from the calls to their results: requests, answers in turn, aggregation, and what the ledger keeps.
 
 The parts are in modules of their own: `routes` (names of the calls), `requests`, `answers` (who answers, in turn),
-`intake` (replies checked and aggregated), `second_look` (who is to blame if they do not add up), `absence` (who is
+`intake` (replies checked and aggregated), `faulty_replies` (who is to blame if they do not add up), `absence` (who is
 missing and whether the others are enough), `acknowledged` (which reply was used) and `ledger`.
 """
 
@@ -14,7 +14,7 @@ from fedsolve.federation.absence import check_faults
 from fedsolve.federation.answers import Answer, Answers
 from fedsolve.federation.calls import Call
 from fedsolve.federation.faulty_replies import blamed, is_finite
-from fedsolve.federation.intake import Aggregation, Fault, Intake, Spoilt
+from fedsolve.federation.intake import Aggregation, DoesNotAdd, Fault, Intake
 from fedsolve.typing import Value
 from fedsolve.wire.messages import Purpose, Reply, Request
 
@@ -31,15 +31,17 @@ class Question:
     quorum: bool = True  # whether too few answers are an error
     everyone: bool = False  # whether a single missing answer is one
     tolerant: bool = False  # whether a client that fails is missing; otherwise its error is raised
-    patience: float | None = None  # to set up: how long to wait at least, where there is a deadline
+    patience: float | None = None  # to set up: how long to wait (if not tolerant: at least, where there is a deadline)
     own: dict[int, Value] = field(default_factory=dict)  # the server's own answers, by the place of the call
     server: tuple[str, float] = ("", 0.0)  # its name and weight, where it has any
 
     def waits(self, deadline: float | None) -> float | None:
         """For how many seconds to wait for answers, where the participation has this deadline."""
-        if deadline is None or self.patience is None:
+        if self.patience is None:
             return deadline
-        return self.patience if self.tolerant else max(deadline, self.patience)
+        if self.tolerant:
+            return self.patience
+        return None if deadline is None else max(deadline, self.patience)
 
 
 @dataclass(slots=True)
@@ -74,17 +76,16 @@ def aggregate(
         intake.take(stream)
         results = _outcome(intake, question)
         sound = results is None or is_finite(results)
-    except Spoilt:
+    except DoesNotAdd:
         intake.skim(stream)
         sound = False
     if not sound:
         asked = {name: requests[name] for name in requests if name in replied and name not in intake.faults}
-        second = Intake(calls, aggregation.collectors(calls, weights), tolerant)
-        second.faults |= intake.faults
-        _look_again(second, answers, asked, calls)
-        intake = second
+        held = _look_again(intake, answers, asked, calls, weights)
+        intake = _add_up(held, intake.faults, calls, aggregation, weights)
         results = _outcome(intake, question)
-    check_faults(len(intake.receipts.names), intake.faults)
+    if question.quorum or not question.setup:  # those who were lost fail each for themselves
+        check_faults(len(intake.receipts.names), intake.faults)
     return Found(intake, intake.faults, results)
 
 
@@ -106,15 +107,46 @@ def _noting(answers: Iterable[tuple[str, Answer]], replied: list[str]) -> Iterat
 
 
 def _look_again(
-    intake: Intake, answers: Answers, requests: Mapping[str, Request], calls: Sequence[Call[object]]
-) -> None:
-    """Ask those who answered again, hold all replies, and take in those that are in order."""
+    intake: Intake,
+    answers: Answers,
+    requests: Mapping[str, Request],
+    calls: Sequence[Call[object]],
+    weights: Mapping[str, float] | None,
+) -> dict[str, Reply]:
+    """Ask those who answered again and hold all replies: those in order are returned, the others' faults noted."""
     held: dict[str, Reply] = {}
     for name, answer in answers.again(requests):
         if not isinstance(answer, Reply):
             intake.skim([(name, answer)])
         elif intake.accepts(name, answer):
             held[name] = answer
-    for name, fault in blamed(held, [call.name for call in calls], [call.is_added for call in calls]).items():
+    names, added = [call.name for call in calls], [call.is_added for call in calls]
+    for name, fault in blamed(held, names, added, weights).items():
         intake.fail(name, fault)
-    intake.take((name, held[name]) for name in requests if name in held and name not in intake.faults)
+    return {name: held[name] for name in requests if name in held and name not in intake.faults}
+
+
+def _add_up(
+    held: Mapping[str, Reply],
+    faults: Mapping[str, Fault],
+    calls: Sequence[Call[object]],
+    aggregation: Aggregation,
+    weights: Mapping[str, float] | None,
+) -> Intake:
+    """Take in replies that look to be in order. A client whose reply cannot be added all the same is left out.
+
+    Raises WrongType or TooLarge if no reply can be added: that is a fault of the run, and not of its clients.
+    """
+    found, first = dict(faults), None
+    while True:  # from the beginning: a reply that failed half-way is in a part of the sums
+        intake = Intake(calls, aggregation.collectors(calls, weights), tolerant=True)
+        intake.faults |= found
+        try:
+            intake.take((name, reply) for name, reply in held.items() if name not in found)
+        except DoesNotAdd as error:
+            first = first or error.fault.error
+            found[error.client] = error.fault
+            continue
+        if first is not None and not intake.receipts.names:
+            raise first
+        return intake

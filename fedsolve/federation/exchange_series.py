@@ -105,6 +105,12 @@ class Exchanges:
             silent = {name: why for name, why in missing.items() if name not in found.faults and why is not SIMULATED}
             waited = answers.deadline is not None
             self.attendance.note((*answered, *found.faults), silent, round, self.transport, waited)
+        if question.purposes[0] == "algorithm" and (found.faults or self.attendance.failed):
+            failed = {name: fault.reason for name, fault in found.faults.items()}
+            self.attendance.note_failures(answered, failed, round)
+        elif question.setup:
+            for name, fault in found.faults.items():
+                self.attendance.refuse(name, round, fault.reason)
         if question.everyone:
             check_everyone(missing, _telling(missing))
         elif question.quorum and (self.participation.quorum or not answered):

@@ -7,7 +7,6 @@ are sent the same requests again, which they answer as before; this time every r
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 
@@ -58,21 +57,25 @@ def _parts(value: Value) -> Sequence[Value]:
     return [value.data] if sp.issparse(value) else []
 
 
-def blamed(replies: Mapping[str, Reply], calls: Sequence[str], added: Sequence[bool]) -> dict[str, Fault]:
+def blamed(
+    replies: Mapping[str, Reply], calls: Sequence[str], added: Sequence[bool], weights: Mapping[str, float] | None
+) -> dict[str, Fault]:
     """The clients whose replies cannot be used, with the reason.
 
     Args:
         replies: All replies, by client.
         calls: The names of the calls.
-        added: Which calls' replies are added, and must therefore have one shape: that of most clients.
+        added: Which calls' replies are added, and must therefore have one shape: that with the most weight behind it.
+        weights: Of the clients; without them all count the same.
 
-    A reply that is not finite is the run's own doing, and nobody's fault, if no client's is.
+    Raises WrongType if as many clients, or as much weight, stand behind one shape as behind another: then it cannot be
+    told who is wrong. A reply that is not finite is the run's own doing, and nobody's fault, if no client's is.
     """
     found: dict[str, Fault] = {}
     for index, call in enumerate(calls):
         values = {name: reply.results[index].value for name, reply in replies.items() if name not in found}
         if added[index]:
-            found |= _odd(values, call)
+            found |= _odd(values, call, weights)
             values = {name: value for name, value in values.items() if name not in found}
         wild = [name for name, value in values.items() if not _is_finite_exactly(value)]
         if len(wild) < len(values):
@@ -82,16 +85,36 @@ def blamed(replies: Mapping[str, Reply], calls: Sequence[str], added: Sequence[b
     return found
 
 
-def _odd(values: Mapping[str, Value], call: str) -> dict[str, Fault]:
-    """Those whose replies have another shape than most (of two equally usual ones, than the first client's)."""
-    shapes = {name: _shape(value) for name, value in values.items()}
-    ((usual, _),) = Counter(shapes.values()).most_common(1) or [("", 0)]
+def _odd(values: Mapping[str, Value], call: str, weights: Mapping[str, float] | None) -> dict[str, Fault]:
+    """Those whose replies have another shape than the one with the most weight behind it."""
+    groups: dict[str, list[str]] = {}
+    for name, value in values.items():
+        groups.setdefault(_shape(value), []).append(name)
+    if len(groups) < 2:
+        return {}
+    behind = {
+        shape: sum(1.0 if weights is None else weights[name] for name in names) for shape, names in groups.items()
+    }
+    usual, second, *_ = sorted(groups, key=lambda shape: -behind[shape])
+    if behind[usual] == behind[second] or _is_tied(groups):
+        said = "; ".join(f"{', '.join(names)} with {shape}" for shape, names in groups.items())
+        raise WrongType(
+            f"the replies to {call} cannot be added, and it cannot be told whose are wrong, because no shape is that "
+            f"of more clients than any other: {said}. Check {call}, or leave out the clients that are wrong"
+        )
+    share = behind[usual] / sum(behind.values())
     found: dict[str, Fault] = {}
-    for name, shape in shapes.items():
+    for shape, names in groups.items():
         if shape != usual:
-            said = f"answered {call} with {shape} where most answered with {usual}"
-            found[name] = Fault(("shape", call), said, WrongType(f"client {name!r} {said}"))
+            said = f"answered {call} with {shape}, where clients with {share:.0%} of the weight answered with {usual}"
+            found |= {name: Fault(("shape", call), said, WrongType(f"client {name!r} {said}")) for name in names}
     return found
+
+
+def _is_tied(groups: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the two most usual shapes are those of equally many clients."""
+    first, second, *_ = sorted(map(len, groups.values()), reverse=True)
+    return first == second
 
 
 def _shape(value: Value) -> str:

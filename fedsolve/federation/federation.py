@@ -20,10 +20,15 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 from fedsolve.errors import ConfigError, DataError, FedsolveError
 from fedsolve.federation.absence import in_words
 from fedsolve.federation.acknowledged import Acknowledged
-from fedsolve.federation.attendance import Lost
 from fedsolve.federation.calls import Call, Gather, Here, Mean, Sum
 from fedsolve.federation.client import Client
-from fedsolve.federation.client_checks import ClientInfo, LabelledInfo, check_client_names, check_joined
+from fedsolve.federation.client_checks import (
+    ClientInfo,
+    agreed_labels,
+    check_client_names,
+    check_joined,
+    check_returned,
+)
 from fedsolve.federation.cohort import Cohort, Position
 from fedsolve.federation.exchange import Question
 from fedsolve.federation.exchange_series import Exchanges
@@ -36,7 +41,7 @@ from fedsolve.federation.routes import Routes
 from fedsolve.federation.server_data import OwnData
 from fedsolve.federation.transports.base import Transport
 from fedsolve.tables.column_names import agreed_columns
-from fedsolve.tables.labels import Classes, agreed_classes, check_numbering
+from fedsolve.tables.labels import Classes
 from fedsolve.typing import Array, Value
 from fedsolve.version import __version__
 from fedsolve.wire.messages import MOST_CALLS, Purpose
@@ -256,11 +261,14 @@ class Federation:
 
         Clients answer nothing else before. Raises `ClientMismatch` if a client was started otherwise than the server,
         and `ClientInputError` if what it says of itself cannot be true: see `client_checks.check_joined`. Everyone must
-        answer; where a run is resumed with a quorum, as many as that asks for.
+        answer; where a run is resumed with a quorum, as many as that asks for, and those that fail are lost.
         """
         asked = self._exchanges.attendance.present(self.clients)
         enough = self._resuming and self.participation.is_tolerant
-        found = self._join(asked, SETUP_SECONDS, everyone=not enough)
+        deadline = self.participation.deadline
+        # Who fails is missing like one that is silent, so where there is no deadline there is none here.
+        patience = None if enough and deadline is None else max(SETUP_SECONDS, deadline or 0.0)
+        found = self._join(asked, patience, everyone=not enough, tolerant=enough)
         for name in asked:
             if name not in found:
                 self._exchanges.attendance.lose(name, self.round, self._exchanges.missing[name])
@@ -270,12 +278,12 @@ class Federation:
         self._resuming = False
 
     def _join(
-        self, asked: tuple[str, ...], patience: float | None, *, everyone: bool = False, tolerant: bool = False
+        self, asked: tuple[str, ...], patience: float | None, *, everyone: bool, tolerant: bool, quorum: bool = True
     ) -> dict[str, ClientInfo]:
         prints = {name: fingerprint(protocol) for name, protocol in self.protocols.items()}
         call = Gather(self._session.join, version=__version__, protocols=prints, checkpointed=self.checkpointing)
         question = Question((call,), ("setup",), asked, SETUP_EXCHANGE + self._setups, setup=True)
-        question.everyone, question.quorum, question.tolerant = everyone, not tolerant, tolerant
+        question.everyone, question.quorum, question.tolerant = everyone, quorum, tolerant
         question.patience = patience
         found = self._ask(question)
         return {} if found is None else found[0]
@@ -288,11 +296,7 @@ class Federation:
         """Columns are matched by name before anything is computed: where clients have them in different orders, all
         take that of the first one. Whoever has other columns or classes is rejected."""
         agreed = agreed_columns({name: info.names for name, info in self.info.items()})
-        known = {name: info if isinstance(info, LabelledInfo) else None for name, info in self.info.items()}
-        self.classes = agreed_classes(
-            {name: None if info is None or not info.declared else info.classes for name, info in known.items()}
-        )
-        check_numbering({name: None if info is None else info.classes for name, info in known.items()})
+        self.classes = agreed_labels(self.info)
         if agreed is None or all(info.names == agreed for info in self.info.values()):
             return
         self._run((Gather(session.align, columns=agreed),), ("setup",))
@@ -301,21 +305,17 @@ class Federation:
     def _look_for_lost(self) -> None:
         """Ask clients that are lost to join again; those that do take part from this round on."""
         waited, unwaited = self._exchanges.attendance.to_ask(self.round, self.transport)
-        for names, patience in ((waited, self.participation.deadline), (unwaited, 0.0)):
-            if not names:
-                continue
-            try:
-                found = self._join(names, patience, tolerant=True)
-                check_joined({**self.info, **found}, self.info)
-            except FedsolveError as error:  # it is there, but not as it was
-                for name in names:
-                    self._exchanges.attendance.lost[name] = Lost(self.round, str(error))
-                continue
-            like = next(iter(self.info.values()))
+        # One that is waited for is not waited for for ever, even where there is no deadline.
+        for names, patience in ((waited, self.participation.deadline or SETUP_SECONDS), (unwaited, 0.0)):
+            found = self._join(names, patience, everyone=False, tolerant=True, quorum=False) if names else {}
             for name, info in found.items():
-                if (info.features, info.outputs, info.names) == (like.features, like.outputs, like.names):
-                    self._exchanges.attendance.find(name)
-                    self._know({**self.info, name: info})
+                try:
+                    check_returned(name, info, self.info, self.weights.get(name))
+                except FedsolveError as error:  # it is there, but not as it was
+                    self._exchanges.attendance.refuse(name, self.round, str(error))
+                    continue
+                self._exchanges.attendance.find(name)
+                self._know({**self.info, name: info})
 
     @contextmanager
     def setting_up(self) -> Iterator[None]:

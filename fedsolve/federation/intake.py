@@ -43,8 +43,17 @@ class Fault(NamedTuple):
     cause: BaseException | None = None
 
 
-class Spoilt(Exception):
-    """A reply does not go with those before it: which of them is wrong can only be told with all of them at hand."""
+class DoesNotAdd(Exception):
+    """A reply cannot be added to those before it: which of them is wrong can only be told with all of them at hand.
+
+    client  whose reply it is
+    fault   what to say of it, if the others are in order
+    """
+
+    def __init__(self, client: str, error: WrongType | TooLarge) -> None:
+        super().__init__(f"client {client!r}: {error}")
+        self.client = client
+        self.fault = Fault(("does not add", str(error)), str(error), type(error)(f"client {client!r}: {error}"))
 
 
 class Intake:
@@ -86,9 +95,10 @@ class Intake:
                     note(name, reply)
                     continue
             except (WrongType, TooLarge) as error:
+                found = DoesNotAdd(name, error)
                 if self.tolerant:
-                    raise Spoilt from error
-                raise type(error)(f"client {name!r}: {error}") from None
+                    raise found from error
+                raise found.fault.error from None
             self.fail(name, self._misfit(name, reply))
 
     def skim(self, answers: Iterable[tuple[str, Reply | Failure]]) -> None:

@@ -210,6 +210,25 @@ def test_two_that_lie_alike_do_not_outvote_three() -> None:
     assert [name for name, _ in result.history[2].missing] == ["client-0", "client-1"]
 
 
+@pytest.mark.parametrize("skewed", [False, True])
+def test_two_against_two_cannot_be_told_apart(skewed: bool) -> None:
+    made = clients() if skewed else fs.data.partition(PROBLEM.X, PROBLEM.y, fs.data.IID(), clients=4, seed=2)
+    algorithm = Descent(PROBLEM.loss, "shape", ("client-0", "client-1"))
+    with pytest.raises(WrongType, match=r"slope.*cannot be told whose.*client-0, client-1 with an array of shape"):
+        fs.run(algorithm, made, rounds=3, tolerance=0, participation=fs.Participation(quorum=0.1))
+
+
+def test_the_shape_with_the_most_weight_behind_it_is_the_usual_one() -> None:
+    made = clients()
+    made[1].weight *= 100  # more than the other three
+    algorithm = Descent(PROBLEM.loss, "shape", ("client-0", "client-2", "client-3"))
+    result = fs.run(algorithm, made, rounds=2, tolerance=0, participation=ENOUGH)
+    missing = dict(result.history[2].missing)
+    assert list(missing) == ["client-0", "client-2", "client-3"]
+    assert "of the weight answered with" in missing["client-0"]
+    assert "most answered" not in missing["client-0"]
+
+
 def test_the_ledger_counts_what_was_asked_again() -> None:
     result = fs.run(Descent(PROBLEM.loss, "NaN"), clients(), rounds=2, tolerance=0, participation=ENOUGH)
     record = next(one for one in result.ledger.records if one.round == 2 and one.purposes[0] == "algorithm")

@@ -149,6 +149,25 @@ def test_all_are_lost() -> None:
     assert result.rounds == 2
 
 
+def test_lost_clients_are_not_waited_for_where_there_is_no_deadline() -> None:
+    """Lost because it failed, then gone for good: a transport would wait for it for ever."""
+
+    @dataclass(frozen=True)
+    class Failing(fs.FedAvg):
+        @fs.client_step
+        def local_update(self, client: fs.Client, w: np.ndarray, step_size: float) -> np.ndarray:
+            if client.name == "client-2":
+                raise RuntimeError("the disk is full")
+            return super().local_update(client, w, step_size)
+
+    road = Road(clients(LOGISTIC), {"client-2": range(3, 1000)})
+    policy = fs.Participation(quorum=0.5)
+    result = fs.run(Failing(LOGISTIC.loss), road, rounds=12, participation=policy, tolerance=0)
+    assert result.rounds == 12
+    assert road.asked
+    assert not road.waits
+
+
 @pytest.mark.parametrize("from_round", [3, 12])
 def test_a_resumed_run_with_the_client_still_gone_goes_on(tmp_path: Path, from_round: int) -> None:
     """Gone before the checkpoint, or after it: then it misses the joining."""
