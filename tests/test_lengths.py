@@ -49,7 +49,6 @@ def test_a_function_that_is_too_long_is_found(tmp_path: Path) -> None:
 
 def complaints(folder: Path) -> list[str]:
     """What ruff says of the complexity of the functions in a folder, by the limit in pyproject.toml."""
-    pytest.importorskip("ruff")
     command = [
         sys.executable,
         "-m",

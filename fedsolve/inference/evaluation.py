@@ -68,10 +68,10 @@ class Evaluation:
     def held_sums(self, client: Client, w: Array) -> tuple[int, float, float, float, float]:
         """Rows, weight, and the weighted sums of loss, error and hits; zeros at a client without held-out rows."""
         held, loss = client.held, self.loss
+        loss.check_weights(client, w=w)
         if held is None:
             return 0, 0.0, 0.0, 0.0, 0.0
         loss.check(held)
-        loss.check_weights(held, w=w)
         value = (loss.value(held, w) - loss.penalty(w)) * held.weight
         error, hits = 0.0, 0.0
         if isinstance(loss, LinearLoss):

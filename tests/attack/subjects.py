@@ -29,6 +29,7 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.client_runtime import Runtime, Served
 from fedsolve.federation.joining import JOINED
 from fedsolve.federation.protocol import collect, fingerprint, signature, steps
+from fedsolve.inference.evaluation import Evaluation
 from fedsolve.local import CG, GradientSteps, Richardson
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.losses import LinearLoss
@@ -325,6 +326,7 @@ def subjects() -> list[Subject]:
     for loss, client in _losses():
         for algorithm in _algorithms(loss):
             protocols = {**dict(collect("algorithm", algorithm)), "measure": Measure(loss), "inspect": Inspect(loss)}
+            protocols["evaluation"] = Evaluation(loss)
             made.append(subject(f"{type(algorithm).__name__} {type(loss).__name__}", protocols, client))
     for name, protocol, client in _others():
         made.append(subject(f"{type(protocol).__name__} {client.name}", dict(collect(name, protocol)), client))
