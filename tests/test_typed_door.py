@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mypy import api
 
 HEAD = """
 from dataclasses import dataclass
@@ -62,7 +63,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def verdict(folder: Path, text: str) -> list[str]:
     """The errors that mypy finds in a file with this text."""
-    api = pytest.importorskip("mypy.api")
     path = folder / "door.py"
     path.write_text(HEAD + text)
     root = Path(__file__).parent.parent

@@ -6,6 +6,7 @@ that holds g, Richardson because I − (I − αH_j)^K is positive definite wher
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -41,8 +42,37 @@ def _pays_to_form(loss: LinearLoss, client: Client, w: Array, count: int) -> boo
     return bool(form + count * (p * outputs) ** 2 <= count * 2 * n * width * outputs)
 
 
+class SystemSolver(ABC):
+    """A local solver whose work is one linear system with the client's own Hessian."""
+
+    steps: int
+
+    @abstractmethod
+    def solve(self, loss: LinearLoss, client: Client, w: Array, g: Array, pull: float = 0.0) -> Array:
+        """z ≈ (∇²f_j(w) + pull)⁻¹ g."""
+
+    def run(
+        self,
+        loss: Loss,
+        client: Client,
+        w: Array,
+        step_size: float,
+        correction: Array | None = None,
+        pull: float = 0.0,
+    ) -> Array:
+        """w − step_size · z, an inexact Newton step of the client's own: z solves (∇²f_j(w) + pull) z = ∇f_j(w) +
+        correction as well as the steps allow."""
+        linear = as_linear(loss, type(self).__name__)
+        g = linear.gradient(client, w)
+        return w - step_size * self.solve(linear, client, w, g if correction is None else g + correction, pull)
+
+    def count(self, client: Client) -> int:
+        """How many products with the Hessian `run` allows itself, which is the same at every client."""
+        return self.steps
+
+
 @dataclass(frozen=True)
-class CG:
+class CG(SystemSolver):
     """Conjugate gradient steps from zero, as GIANT's authors solve locally.
 
     Args:
@@ -76,28 +106,9 @@ class CG:
                 d = xp.where(going, d, xp.zeros_like(d))
         return z
 
-    def run(
-        self,
-        loss: Loss,
-        client: Client,
-        w: Array,
-        step_size: float,
-        correction: Array | None = None,
-        pull: float = 0.0,
-    ) -> Array:
-        """w − step_size · z, an inexact Newton step of the client's own: z solves (∇²f_j(w) + pull) z = ∇f_j(w) +
-        correction as well as the steps allow."""
-        linear = as_linear(loss, type(self).__name__)
-        g = linear.gradient(client, w)
-        return w - step_size * self.solve(linear, client, w, g if correction is None else g + correction, pull)
-
-    def count(self, client: Client) -> int:
-        """How many products with the Hessian `run` allows itself, which is the same at every client."""
-        return self.steps
-
 
 @dataclass(frozen=True)
-class Richardson:
+class Richardson(SystemSolver):
     """Steps z ← z − α (H_j z − g) from zero: with it GIANT is DONE (Dinh et al. 2022).
 
     It converges if and only if α < 2/λ_max(H_j). A step that is given and too long is rejected as soon as a residual
@@ -132,25 +143,6 @@ class Richardson:
                     "residual grows; take less than 1 / the largest eigenvalue, or step_size=None"
                 )
         return z
-
-    def run(
-        self,
-        loss: Loss,
-        client: Client,
-        w: Array,
-        step_size: float,
-        correction: Array | None = None,
-        pull: float = 0.0,
-    ) -> Array:
-        """w − step_size · z, an inexact Newton step of the client's own: z solves (∇²f_j(w) + pull) z = ∇f_j(w) +
-        correction as well as the steps allow."""
-        linear = as_linear(loss, type(self).__name__)
-        g = linear.gradient(client, w)
-        return w - step_size * self.solve(linear, client, w, g if correction is None else g + correction, pull)
-
-    def count(self, client: Client) -> int:
-        """How many products with the Hessian `run` allows itself, which is the same at every client."""
-        return self.steps
 
 
 def _dot(xp: Namespace, loss: LinearLoss) -> Callable[[Array, Array], Array]:

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
+from tests.extras import optional
 from tests.problems import PROBLEMS
 
 LOGISTIC = PROBLEMS["logistic, free intercept | label-skewed"]
@@ -183,7 +184,7 @@ def test_another_draw_is_other_data_for_a_resumed_run(tmp_path: Any) -> None:
 
 
 def test_torch_clients_hold_rows_out() -> None:
-    torch = pytest.importorskip("torch")
+    torch = optional("torch")
     clients = [fs.Client(c.name, torch.asarray(c.X), torch.asarray(c.y)) for c in LOGISTIC.clients()]
     held, plain = fs.data.hold_out(clients, 0.3, 5), fs.data.hold_out(LOGISTIC.clients(), 0.3, 5)
     w = np.random.default_rng(0).standard_normal(7)
