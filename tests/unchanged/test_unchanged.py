@@ -12,6 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from tests.unchanged.runs import CASES, TRANSPORTS, compute, machine
 
+VERB = 8  # bytes: "mean", "sum" or "gather", padded
+MODULE = 8  # bytes: "client_checks" instead of "runtime", padded
 SAVED = json.loads((Path(__file__).parent / "saved.json").read_text())
 
 
@@ -38,13 +40,24 @@ def _accounts(run: dict[str, Any], purpose: str) -> list[Any]:
     return kept
 
 
+def _check_bytes(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Routes name the verb of each call, 8 bytes per call and client; a client's own description, its module."""
+    (up, down), (up_now, down_now) = old["bytes"], new["bytes"]
+    assert down_now[0] - down[0] == VERB * len(old["calls"]) * old["answered"]
+    assert down_now[1:] == down[1:]
+    joins = [MODULE * old["answered"] if call == "session.join" else 0 for call in old["calls"]]
+    assert [after - earlier for earlier, after in zip(up, up_now, strict=True)] == [0, *joins]
+
+
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize(("name", "problem"), CASES, ids=[f"{name} | {problem}" for name, problem in CASES])
 def test_iterates_and_accounts_are_those_of_before(name: str, problem: str, transport: str) -> None:
     before, now = SAVED["runs"][f"{name} | {problem}"], compute(name, problem, transport)
     assert now["status"] == before["status"]
-    for purpose in ("algorithm", "measure"):
+    for purpose in ("algorithm", "measure", "setup"):
         assert _accounts(now, purpose) == _accounts(before, purpose)
+    for old, new in zip(before["exchanges"], now["exchanges"], strict=True):
+        _check_bytes(old, new)
     if _same_processor():
         assert now["checksum"] == before["checksum"]
     else:
