@@ -218,7 +218,7 @@ class _Loop:
             verdict.status,
             verdict.message + self.fed.whose_objective(),
             self.rows.history,
-            self.fed.ledger,
+            self.fed.ledger.copy(),  # what a session is asked later is not the run's
             self.measuring.certificate,
             self.seed,
         )
