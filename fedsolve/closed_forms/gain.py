@@ -144,9 +144,12 @@ def expected_gain(
         rounds: Take the best of the rounds 0 … `rounds` (equation 33). None, the default, takes the limit.
     """
     truths = np.asarray(truths, dtype=np.float64)
+    expected = (len(X), np.shape(X[0])[-1])
+    if truths.shape != expected:
+        raise DataError(f"truths has a row of {expected[1]} numbers for each of {len(X)} clients, got {truths.shape}")
+    if not 0 <= client < len(X):
+        raise DataError(f"there is no client {client} of {len(X)}, counted from 0")
     H, means, weights = client_sums(X, [rows @ truth for rows, truth in zip(X, truths, strict=True)])
-    if truths.shape != H.shape[:2]:
-        raise DataError(f"truths has a row of {H.shape[2]} numbers for each of {len(H)} clients, got {truths.shape}")
     share = (weights / weights.sum())[:, None]
     own = truths[client]
     # θ_t = Σ_τ A^τ B y with A = I − ηS, S = Σ w_i Q_i H_i, and B = (η w_i Q_i X_iᵀ/n_i)_i; so the mean of B y is
