@@ -156,6 +156,8 @@ def expected_gain(
     # η Σ w_i Q_i H_i θ_i*, and B Bᵀ = η² Σ (w_i²/n_i) Q_i H_i Q_i.
     h, V = np.linalg.eigh(H)
     p = method.filter(h)
+    if not np.isfinite(p).all():
+        raise ConfigError(f"{method} diverges on these rows; shorten the step size")
     S = np.einsum("iab,ib,icb->ac", V, share * p * h, V)
     mean = np.einsum("iab,ib,icb,icq->aq", V, share * p, V, means)[:, 0]
     spread = np.einsum("iab,ib,icb->ac", V, share**2 / weights[:, None] * p**2 * h, V)

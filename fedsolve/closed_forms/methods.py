@@ -43,7 +43,8 @@ class LocalSteps:
         small = np.minimum(x, 0.5)
         divisor = np.where(small == 0, 1.0, small)
         near = np.where(small == 0, float(self.steps), -np.expm1(self.steps * np.log1p(-small)) / divisor)
-        far = (1 - (1 - x) ** self.steps) / np.maximum(x, 0.5)
+        with np.errstate(over="ignore"):  # of a run that diverges, which callers reject
+            far = (1 - (1 - x) ** self.steps) / np.maximum(x, 0.5)
         return np.where(x < 0.5, near, far)
 
     def kappa(self, gamma: float) -> float:

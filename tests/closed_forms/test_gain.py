@@ -64,8 +64,9 @@ def test_what_does_not_fit_is_said() -> None:
             expected_gain(X, np.ones(shape), 0, 0.5, METHODS[0])
     with pytest.raises(DataError, match="client 2 of 2"):
         expected_gain(X, np.ones((2, 2)), 2, 0.5, METHODS[0])
-    with pytest.raises(ConfigError, match="diverges"):
-        expected_gain([100 * one for one in X], np.ones((2, 2)), 0, 0.5, METHODS[1])
+    for method in (METHODS[1], LocalSteps(0.1, 2000)):
+        with pytest.raises(ConfigError, match="diverges"):
+            expected_gain([100 * one for one in X], np.ones((2, 2)), 0, 0.5, method)
 
 
 # ── Definition 15 ──

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,17 @@ import scipy.sparse as sp
 
 import fedsolve as fs
 from fedsolve.cli.main import app
+from fedsolve.closed_forms.kernel_ridge import kernel_ridge
 from fedsolve.data import Preprocess
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.features import CallableKernel, Gaussian, Matern, PolynomialKernel, Sobolev
+from fedsolve.features import CallableKernel, ExactKernel, Gaussian, Matern, PolynomialKernel, Sobolev
 from fedsolve.models import KernelExpansion, kernel_expansion
+from fedsolve.report import run_page
+from fedsolve.report.figures import convergence
+from fedsolve.report.output_folder import RunFolder
+from fedsolve.report.summary import summarise
+from fedsolve.typing import Array
+from tests.report.test_html import check
 
 rng = np.random.default_rng(0)
 POINTS, NEW = rng.random((12, 3)), rng.random((40, 3))
@@ -141,6 +149,56 @@ def test_files_of_other_kernels_are_rejected(name: str, value: Any, said: str, t
     Odd(POINTS, ALPHA, KERNELS[0]).save(tmp_path / "model.npz")
     with pytest.raises(DataError, match=said):
         fs.load_model(tmp_path / "model.npz")
+
+
+# ── left by a run ──
+
+
+@dataclass(frozen=True)
+class Rows:
+    points: Array
+    targets: Array
+
+
+@dataclass(frozen=True)
+class OneShot:
+    """Pools all rows at the server, which simulation may, and fits them."""
+
+    kernel: ExactKernel
+
+    @fs.client_step
+    def rows(self, client: fs.Client) -> tuple[Array, Array]:
+        return client.design.take(slice(0, client.n_samples)), client.y
+
+    def start(self, fed: fs.Federation) -> Rows:
+        found = fed.gather(self.rows).values()  # gathers, because the fit is of the rows themselves
+        return Rows(np.concatenate([X for X, _ in found]), np.concatenate([y for _, y in found]))
+
+    def round(self, fed: fs.Federation, state: Rows) -> fs.Finished[Rows]:
+        return fs.Finished(state)
+
+    def measuring(self, fed: fs.Federation, state: Rows) -> None:
+        return None
+
+    def model(self, state: Rows) -> KernelExpansion:
+        return kernel_ridge(self.kernel, None, state.points, state.targets, 1e-3)
+
+
+@pytest.mark.parametrize("preprocess", [None, Preprocess()])
+def test_a_run_leaves_one(preprocess: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame(100 * NEW, columns=NAMES)
+    y = rng.standard_normal(40)
+    clients = [fs.Client("a", frame[:25], y[:25]), fs.Client("b", frame[25:], y[25:])]
+    run = fs.run(OneShot(Matern(1.5, 0.5 if preprocess else 50.0)), clients, preprocess=preprocess)
+    assert run.model.feature_names == NAMES
+    assert (run.model.transform is None) == (preprocess is None)
+    folder = RunFolder.open(tmp_path / "out")
+    summary = summarise(run, "OneShot", clients)
+    folder.write_run(run, summary)
+    about = run_page.About("rows", "pooled", "command", convergence({"OneShot": run.history}))
+    assert "Its kernel is Matern" in "".join(check(run_page.run_page(about, run, summary)).text)
+    again = fs.load_model(tmp_path / "out" / "model.npz")
+    assert again.score(frame[["weight", "age", "dose"]], y) > 0.9
 
 
 def test_the_command_line_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
