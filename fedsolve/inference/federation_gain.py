@@ -117,8 +117,8 @@ class FederationGain:
     def judge(self, fed: Federation, w: Array) -> FederationGains:
         """Ask all clients of an open federation.
 
-        A client that does not answer is listed as missing if the run has a quorum below 1; otherwise its failure is
-        raised. Raises DataError if no client has held-out rows.
+        A client that does not answer is listed as missing, and so is one that fails if the run has a quorum below 1;
+        otherwise its failure is raised. Raises DataError if no client has held-out rows.
         """
         asked = fed.measure(Gather(self.compare, w=w))  # gathered: the question is who gains
         if asked is None:

@@ -237,6 +237,7 @@ def test_every_key_of_a_run_file_is_described() -> None:
         "run": keys.Budget,
         "participation": keys.ParticipationTable,
         "select": keys.Select,
+        "gain": keys.Gain,
         "output": keys.Output,
     }
     for name, table in tables.items():
