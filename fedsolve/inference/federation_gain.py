@@ -28,7 +28,7 @@ from fedsolve.inference.ratio_interval import effective_rows, ratio_of_means
 from fedsolve.losses import LinearLoss, Squared
 from fedsolve.models.base import Model, Task
 from fedsolve.numerics.linalg import to_numpy
-from fedsolve.numerics.scalars import whole
+from fedsolve.numerics.scalars import python_numbers, whole
 from fedsolve.typing import Array
 from fedsolve.wire.messages import Purpose
 
@@ -209,7 +209,7 @@ def federation_gain(run: FinishedRun, protocol: FederationGain | None = None) ->
         ConfigError: If the run has no loss of a linear model, or an open session was not told of this protocol.
         DataError: If no client has held-out rows.
     """
-    session = getattr(run, "session", None)
+    session, protocol = getattr(run, "session", None), python_numbers(protocol)
     if not isinstance(session, Session):
         raise ConfigError(f"federation_gain takes the result of fs.run, got {type(run).__name__}")
     if not session.closed:

@@ -78,8 +78,8 @@ class FederationGains:
             return f"{name}: cannot tell, {self._why(one)}."
         if one.gain is None:
             return f"{name}: the federated model makes no error on its {one.rows} held-out rows."
-        ends = f"{one.low:.2f} to " + ("no upper limit" if one.high is None else f"{one.high:.2f}")
-        return f"{name}: {one.verdict}. Its {self.error_name} alone is {one.gain:.2f} times the federated one ({ends})."
+        ends = f"{one.low:.3g} to " + ("no upper limit" if one.high is None else f"{one.high:.3g}")
+        return f"{name}: {one.verdict}. Its {self.error_name} alone is {one.gain:.3g} times the federated one ({ends})."
 
     def _why(self, one: ClientGain) -> str:
         if not one.rows:

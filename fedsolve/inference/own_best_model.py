@@ -17,6 +17,7 @@ from fedsolve.typing import Array
 # Penalties to choose from, in units of the mean curvature of the client's own rows: from next to none, which is least
 # squares of minimum norm where rows are few, to nearly infinite. The run's own penalty is tried too.
 MULTIPLES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
+NEXT_TO_NONE = 1e-4  # of the smallest curvature: a penalty that the columns of the smallest units do not feel
 _FOLDS = 5  # a stream of the seed that neither held-out rows nor the folds of `cross_validate` are drawn from
 
 BY_FOLDS = "penalty chosen by cross-validation"
@@ -113,9 +114,14 @@ def _penalties(client: Client, loss: LinearLoss) -> tuple[float, ...]:
     diagonal = to_numpy(probe.data_diagonal(client, loss.zero(client)))
     if loss.intercept is not None:
         diagonal = diagonal[:-1]
-    scale = float(np.mean(diagonal)) if diagonal.size else 0.0
-    scale = scale if np.isfinite(scale) and scale > 0 else 1.0
+    seen = diagonal[np.isfinite(diagonal) & (diagonal > 0)]
+    scale, least = (float(np.mean(seen)), float(np.min(seen))) if seen.size else (1.0, 1.0)
     found = {scale * multiple for multiple in MULTIPLES} | ({float(loss.l2)} if loss.l2 else set())
+    # Where some columns have far smaller units than others, what is next to nothing is so for them.
+    below = scale * MULTIPLES[0]
+    while below > NEXT_TO_NONE * least:
+        below /= 10.0
+        found.add(below)
     return tuple(sorted(found, reverse=True))
 
 

@@ -25,7 +25,7 @@ def breast_cancer() -> list[fs.Client]:
 
 
 def test_for_people_and_machines(command: Command, run_file: RunFile, tmp_path: Path) -> None:
-    file = run_file(("clients = 4", "clients = 3"))
+    file = run_file(("clients = 4", "clients = 3"), add="[gain]\nfolds = 2\n")
     result = command("gain", file, "--json")
     assert result.status == 0
     rows = {row["client"]: row for row in result.json["rows"]}
@@ -53,7 +53,7 @@ def test_the_same_as_in_python(command: Command, run_file: RunFile) -> None:
 
 
 def test_the_share_may_be_said_on_the_command_line(command: Command, run_file: RunFile) -> None:
-    file = run_file()
+    file = run_file(add="[gain]\nfolds = 2\n")
     few, many = (command("gain", file, "--held-out", share, "--json").json["rows"] for share in ("0.01", "0.5"))
     assert all(row["verdict"] == "cannot tell" for row in few)
     assert max(row["rows"] for row in many) > 50
@@ -61,7 +61,7 @@ def test_the_share_may_be_said_on_the_command_line(command: Command, run_file: R
 
 
 def test_in_a_run(command: Command, run_file: RunFile, tmp_path: Path) -> None:
-    file = run_file(add="[gain]\nheld_out = 0.4\n")
+    file = run_file(add="[gain]\nheld_out = 0.4\nfolds = 2\n")
     result = command("run", file, "--output", "run", "--json")
     assert result.status == 0
     gain = result.json["gain"]

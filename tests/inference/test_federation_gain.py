@@ -82,12 +82,13 @@ def check(gains: fs.inference.FederationGains, held: Sequence[fs.Client], loss: 
         assert one.rows == client.held.n_samples
 
 
-@pytest.mark.parametrize("more", [{}, {"weights": True}, {"offsets": True}], ids=["plain", "weights", "offsets"])
-@pytest.mark.parametrize("kind", LOSSES)
-def test_the_numbers(kind: str, more: dict[str, bool]) -> None:
-    if kind in ("two outputs", "softmax") and "offsets" in more:
-        pytest.skip("an offset is for one prediction per row")
-    held, loss = clients(kind, **more), LOSSES[kind]
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [(kind, more) for kind in LOSSES for more in ("", "weights")]
+    + [(kind, "offsets") for kind in ("squared", "logistic", "poisson")],  # with one prediction per row
+)
+def test_the_numbers(kind: str, more: str) -> None:
+    held, loss = clients(kind, **({more: True} if more else {})), LOSSES[kind]
     run = fs.run(fs.Newton(loss), held, preprocess=fs.data.Preprocess())
     gains = fs.federation_gain(run)
     check(gains, held, loss, run.model)
@@ -189,6 +190,28 @@ def test_wrong_settings(wrong: dict[str, Any]) -> None:
         fs.FederationGain(LOSSES["squared"], **wrong)
     with pytest.raises(fs.errors.ConfigError, match="compares linear models"):
         fs.FederationGain(None)  # type: ignore[arg-type]
+
+
+def test_settings_of_numpy_are_the_same() -> None:
+    run = fs.run(fs.Newton(LOSSES["squared"]), clients("squared"), transport="processes")
+    a, b = (fs.federation_gain(run, fs.FederationGain(LOSSES["squared"], folds=n)) for n in (3, np.int64(3)))
+    assert a == b
+
+
+def test_a_diverged_run_is_judged_as_it_is() -> None:
+    run = fs.run(fs.FedAvg(LOSSES["squared"], fs.GradientSteps(5, 50.0)), clients("squared"), rounds=100)
+    assert run.status == "diverged"
+    assert {one.verdict for one in fs.federation_gain(run).clients.values()} == {"joining does not pay"}
+
+
+def test_classes_with_names() -> None:
+    plain = clients("logistic", fraction=None)
+    named = [fs.Client(c.name, c.X, np.where(c.y > 0, "yes", "no"), classes=("no", "yes")) for c in plain]
+    a, b = (
+        fs.federation_gain(fs.run(fs.Newton(LOSSES["logistic"]), fs.data.hold_out(each, 0.4)))
+        for each in (plain, named)
+    )
+    assert a == b
 
 
 def test_columns_by_name() -> None:

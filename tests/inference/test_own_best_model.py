@@ -118,6 +118,16 @@ def test_the_grid_follows_the_units() -> None:
     assert b.penalty == pytest.approx(a.penalty * 1e8)
 
 
+@pytest.mark.parametrize("kind", ["squared", "logistic"])
+def test_columns_of_unlike_units_are_all_learned(kind: str) -> None:
+    """A penalty that is next to nothing for metres is not so for micrometres."""
+    one, units = client(kind, 400), np.array([1e6, 1.0, 1e-6, 1e3, 1.0])
+    mixed = fs.Client("a", one.X * units, one.y)
+    a, b = own_best_model(one, LOSSES[kind]), own_best_model(mixed, LOSSES[kind])
+    # Both are near the fit without a penalty: 400 rows decide 6 weights to about 1/20.
+    np.testing.assert_allclose(b.w[:-1] * units, a.w[:-1], atol=0.1)
+
+
 def test_held_out_rows_are_not_looked_at() -> None:
     whole = client("squared", 90)
     before = whole.holding_out(np.arange(60, 90))
