@@ -109,7 +109,8 @@ class FederationGain:
         return Compared(rows, effective, found.numerator, found.denominator, found.low, found.high, own.how)
 
     def _errors(self, held: Client, w: Array) -> Array:
-        errors = to_numpy(self.loss.error(held.xp, self.loss.predictor(held, w), self.loss.targets(held)))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is said
+            errors = to_numpy(self.loss.error(held.xp, self.loss.predictor(held, w), self.loss.targets(held)))
         return np.maximum(errors, 0.0)  # a deviance of zero may come out below it by rounding
 
     # ── server ──

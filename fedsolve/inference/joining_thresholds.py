@@ -8,9 +8,9 @@ client's minimax risk alone over the risk of the federated weights, both of them
     FG_j ≥ (c₁ min{σ²d/n_j, B²} + max{1 − n_j/d, 0} B²) / (σ²d/N + Γ²)        (34)
 
 with a constant c₁ of which the theorem says only that it depends on α and β. The proof bounds the federated risk up to
-a constant, too, and up to the factor κ, which (34) leaves out. So a number needs constants. `heterogeneity_threshold`
-and `bound_threshold` set them to 1, as the paper does in its section 7.2, and give an order of magnitude.
-`proved_threshold` writes out those of the proofs, and is far smaller.
+a constant, too, and up to the factor κ, which (34) leaves out. So a number needs constants. `bound_threshold` sets them
+to 1, as the paper does in its section 7.2, and gives an order of magnitude. `proved_threshold` writes out those of the
+proofs, and is smaller.
 """
 
 from __future__ import annotations
@@ -23,28 +23,16 @@ from fedsolve.errors import ConfigError
 _PACKING, _FANO = 1.0 / 64.0, 1.0 - 1.0 / (2.0 * math.log(2.0))
 
 
-def heterogeneity_threshold(samples: int, features: int, noise: float, radius: float) -> float:
-    """The Γ below which joining pays, as printed after Theorem 16, where all constants are 1 and σ²d/N is neglected:
-    B √(1 − n_j/d) for a client with n_j < d rows, min{σ √(d/n_j), B} for others.
+def bound_threshold(samples: int, total: int, features: int, noise: float, radius: float) -> float:
+    """The Γ at which the bound (34) equals one, with c₁ = 1; 0 if it is below one even without heterogeneity, as for a
+    client that has nearly all rows. The paper prints it without σ²d/N and the smaller of the other two terms.
 
     Args:
         samples: n_j, the client's rows.
+        total: N, the rows of all clients.
         features: d.
         noise: σ, the standard deviation of the noise.
         radius: B, a bound on the norm of the client's true weights.
-    """
-    _check(samples, samples, features, noise, radius)
-    if samples < features:
-        return radius * math.sqrt(1.0 - samples / features)
-    return min(noise * math.sqrt(features / samples), radius)
-
-
-def bound_threshold(samples: int, total: int, features: int, noise: float, radius: float) -> float:
-    """The Γ at which the bound (34) equals one, with c₁ = 1; 0 if it is below one even without heterogeneity, as for a
-    client that has nearly all rows.
-
-    Args:
-        total: N, the rows of all clients. The others are those of `heterogeneity_threshold`.
     """
     _check(samples, total, features, noise, radius)
     alone = min(noise**2 * features / samples, radius**2) + max(1.0 - samples / features, 0.0) * radius**2
@@ -69,6 +57,7 @@ def proved_threshold(
     κ (σ²d/N + β Γ²) / ρ_N: the weights are an unbiased estimate of θ̄, so variance (25) and squared bias (26) add up.
 
     Args:
+        samples, total, features, noise, radius: As for `bound_threshold`.
         least: ρ_N, the smallest eigenvalue of ΣᵢXᵢᵀXᵢ/N. Must be positive.
         most: β, the largest eigenvalue of any E[XᵢᵀXᵢ]/nᵢ and of any XᵢᵀXᵢ/nᵢ.
         kappa: κ of equation (14): 1 at the pooled fit, γs / (1 − (1 − γ)^s) for FedAvg, 1 + γ for FedProx.

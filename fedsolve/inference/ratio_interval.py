@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit  # scipy.stats takes long to import
 
 from fedsolve.typing import Array
 
@@ -67,7 +67,7 @@ def ratio_of_means(first: Array, second: Array, weights: Array | None = None, le
         return RatioInterval(mean_a, mean_b, 0.0, 0.0 if mean_a == 0 < mean_b and rows > 1 else None)
     # In units of the two means, in which nothing overflows: r = ρ · mean_b / mean_a.
     u, v = a / mean_a - 1.0, b / mean_b - 1.0
-    correction = rows / (rows - 1.0) * float(student.ppf(0.5 + level / 2, rows - 1.0)) ** 2
+    correction = rows / (rows - 1.0) * float(stdtrit(rows - 1.0, 0.5 + level / 2)) ** 2
     squares = shares * shares
     uu, uv, vv = (correction * float(squares @ product) for product in (u * u, u * v, v * v))
     # (1 − r)² ≤ t² Var(u − r v):  p r² − 2 q r + c ≤ 0.

@@ -204,6 +204,14 @@ def test_a_diverged_run_is_judged_as_it_is() -> None:
     assert {one.verdict for one in fs.federation_gain(run).clients.values()} == {"joining does not pay"}
 
 
+def test_errors_beyond_all_numbers() -> None:
+    run = fs.run(fs.Newton(LOSSES["squared"]), clients("squared"))
+    gains = fs.federation_gain(replace(run, model=replace(run.model, w=1e200 * run.model.w)))
+    assert gains.sentence("client-0") == (
+        "client-0: cannot tell, an error is not finite: give the columns a smaller scale."
+    )
+
+
 def test_classes_with_names() -> None:
     plain = clients("logistic", fraction=None)
     named = [fs.Client(c.name, c.X, np.where(c.y > 0, "yes", "no"), classes=("no", "yes")) for c in plain]
