@@ -2,8 +2,8 @@
 
 Fieller's interval ("Some problems in interval estimation", Journal of the Royal Statistical Society B 16, 1954) holds
 every ratio ρ for which a t-test does not reject that a_i − ρ b_i has mean zero. The errors are paired, so what makes a
-row hard for both models cancels. Nothing random is in it. In simulated federations it covers the true ratio more often
-than the bootstrap, percentile or BCa, and than the t interval of the logarithm (docs/decisions/036-joining.md).
+row hard for both models cancels. Nothing random is in it. In simulated federations it covers the true ratio at least as
+often as the bootstrap, percentile or BCa, and as the t interval of the logarithm (docs/decisions/036-joining.md).
 """
 
 from __future__ import annotations
