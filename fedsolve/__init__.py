@@ -27,7 +27,7 @@ from fedsolve.federation.federation import Federation
 from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
-from fedsolve.inference import Evaluation, evaluate
+from fedsolve.inference import Evaluation, FederationGain, evaluate, federation_gain
 from fedsolve.local import CG, GradientSteps, LocalSolver, Richardson
 from fedsolve.loop.history import Run
 from fedsolve.loop.patience import Patience
@@ -53,6 +53,7 @@ __all__ = [
     "FedNewtonCG",
     "FedProx",
     "Federation",
+    "FederationGain",
     "Finished",
     "Gather",
     "GradientSteps",
@@ -97,6 +98,7 @@ __all__ = [
     "errors",
     "evaluate",
     "features",
+    "federation_gain",
     "load_model",
     "loss_grid",
     "run",

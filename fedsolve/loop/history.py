@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.federation.ledger import Ledger
+from fedsolve.federation.session import Session
 from fedsolve.loop.measure_protocols import Certificate
 from fedsolve.loop.stopping import rounds_in_words
 from fedsolve.typing import Value
@@ -58,6 +59,8 @@ class Run:
         ledger: All that was sent, by exchange, call and client.
         certificate: How far the value can be from its minimum, where that is known.
         seed: What everything random was seeded with.
+        session: The clients that were asked, and may be asked more (`fs.federation_gain`). It is closed, unless the run
+            was given a session of yours.
     """
 
     algorithm: Algorithm
@@ -69,6 +72,7 @@ class Run:
     ledger: Ledger
     certificate: Certificate | None
     seed: int
+    session: Session | None = field(default=None, compare=False)
 
     @property
     def rounds(self) -> int:

@@ -158,6 +158,7 @@ class _Loop:
         self.fed = fed = self.session.open(
             self.protocols, seed=self.seed, participation=participation, server=self.server
         )
+        self.session.preprocess = self.preprocess
         fed.checkpointing = saved is not None
         self.rows = Rows(self.algorithm, fed, on_round)
         self.measuring = measuring = Measuring(
@@ -221,6 +222,7 @@ class _Loop:
             self.fed.ledger.copy(),  # what a session is asked later is not the run's
             self.measuring.certificate,
             self.seed,
+            self.session,
         )
 
     # ── the rounds ──
