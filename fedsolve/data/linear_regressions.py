@@ -169,9 +169,7 @@ def linear_model(
         raise ConfigError("sizes is empty; expected the rows of each client, such as [500] * 25")
     if not (math.isfinite(sigma) and sigma >= 0):
         raise ConfigError(f"sigma is a standard deviation of at least 0, got {sigma}")
-    shared = np.random.default_rng((seed, _TRUTH)).standard_normal(d)
-    directions = [np.random.default_rng((seed, _DIRECTIONS, i)).standard_normal(d) for i in range(len(counts))]
-    truths = (SharedModel() if models is None else models).models(shared, np.stack(directions))
+    truths = draw_models(SharedModel() if models is None else models, len(counts), d, seed)
     clients, supports = [], []
     for i, n in enumerate(counts):
         rng = np.random.default_rng((seed, _ROWS, i))
@@ -181,6 +179,13 @@ def linear_model(
         clients.append(Client(f"client-{i}", X, X @ truths[i] + sigma * rng.standard_normal(n)))
         supports.append(support)
     return LinearData(clients, truths, np.stack(supports), sigma)
+
+
+def draw_models(design: ModelDesign, clients: int, features: int, seed: int) -> Array:
+    """The truths that `linear_model` draws with this seed, a row per client. They depend on nothing else."""
+    shared = np.random.default_rng((seed, _TRUTH)).standard_normal(features)
+    directions = [np.random.default_rng((seed, _DIRECTIONS, i)).standard_normal(features) for i in range(clients)]
+    return design.models(shared, np.stack(directions))
 
 
 def subspace_rows(
