@@ -26,6 +26,7 @@ from fedsolve.data import preprocessing
 from fedsolve.errors import UnknownName
 from fedsolve.federation import links, participation, transports
 from fedsolve.federation.protocol import is_client_step
+from fedsolve.local import schedules
 from fedsolve.plain import Reader, describe_fields
 
 __all__ = ["ROOMS", "build", "describe_fields", "find", "kind_of", "make", "names"]
@@ -37,6 +38,7 @@ ROOMS: dict[str, ModuleType] = {
     "loss": losses,
     "feature map": features,
     "local solver": learners,
+    "schedule": schedules,
     "line search": searches,
     "renewal rule": renewals,
     "link": links,
@@ -47,7 +49,11 @@ ROOMS: dict[str, ModuleType] = {
     "transport": transports,
 }
 # What a class of a kind must be, where its room has others beside it.
-_BASES: dict[str, type] = {"partition scheme": data.Scheme, "preprocessing": preprocessing.Preprocess}
+_BASES: dict[str, type] = {
+    "local solver": learners.LocalSolver,
+    "partition scheme": data.Scheme,
+    "preprocessing": preprocessing.Preprocess,
+}
 
 
 @cache
