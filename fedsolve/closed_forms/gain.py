@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsolve.closed_forms.limits import client_sums
+from fedsolve.closed_forms.limits import ROUNDING, client_sums
 from fedsolve.closed_forms.methods import Method
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.numerics.scalars import whole
@@ -157,7 +157,7 @@ def expected_gain(
     mean = np.einsum("iab,ib,icb,icq->aq", V, share * p, V, means)[:, 0]
     spread = np.einsum("iab,ib,icb->ac", V, share**2 / weights[:, None] * p**2 * h, V)
     mu, U = np.linalg.eigh(S)
-    least = _EPS * len(mu) * float(np.abs(mu).max())
+    least = ROUNDING * len(mu) * float(np.abs(mu).max())
     if method.step_size * mu[-1] >= 2 or mu[0] < -least:
         raise ConfigError(f"{method} diverges on these rows; shorten the step size")
     mu = np.where(mu > least, mu, 0.0)

@@ -21,7 +21,8 @@ from fedsolve.losses import Squared
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
-_EPS = float(np.finfo(np.float64).eps)
+# Of the largest eigenvalue, for each dimension: a smaller one cannot be told from zero after the sums over clients.
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 def limit_point(loss: Squared, clients: Sequence[Client], method: Method, start: Array | None = None) -> Array:
@@ -109,7 +110,7 @@ def fixed_point(H: Array, b: Array, weights: Array, method: Method, start: Array
     A = ((vectors * (share * values)[..., None, :]) @ np.swapaxes(vectors, -1, -2)).sum(axis=-3)
     right = (vectors @ (share[..., None] * (np.swapaxes(vectors, -1, -2) @ b))).sum(axis=-3)
     mu, directions = np.linalg.eigh(A)  # A is symmetric, because Q_i is a function of H_i
-    least = _EPS * A.shape[-1] * np.abs(mu).max(axis=-1, keepdims=True)
+    least = ROUNDING * A.shape[-1] * np.abs(mu).max(axis=-1, keepdims=True)
     speed = method.step_size * mu
     if (speed >= 2).any() or (mu < -least).any():
         raise ConfigError(

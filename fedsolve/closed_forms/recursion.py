@@ -15,12 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsolve.closed_forms.kernel_simulation import checked, starting_values
+from fedsolve.closed_forms.limits import ROUNDING
 from fedsolve.closed_forms.methods import Method
 from fedsolve.errors import ConfigError
 from fedsolve.numerics.scalars import whole
 from fedsolve.typing import Array
-
-_EPS = float(np.finfo(np.float64).eps)
 
 
 def local_blocks(K: Array, sizes: Sequence[int], method: Method) -> tuple[Array, ...]:
@@ -142,7 +141,7 @@ class Decomposition:
         y = np.asarray(y, dtype=np.float64)
         if self.decay.min() <= -1:
             raise ConfigError(f"{self.method} diverges on this kernel; shorten the step size")
-        still = self.eigenvalues <= _EPS * self.samples * self.eigenvalues[0]
+        still = self.eigenvalues <= ROUNDING * self.samples * self.eigenvalues[0]
         return y + self._after(still.astype(float), starting_values(start, y) - y)
 
     def expected_error(

@@ -10,6 +10,7 @@ matrix Φ of features, which has the same ones above zero and is a sum over clie
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -34,25 +35,28 @@ def rademacher(eigenvalues: Array, epsilon: float, samples: int) -> float:
     return math.sqrt(float(np.minimum(lam, epsilon**2).sum()) / whole("samples", samples, 1))
 
 
-def stopping_time(eigenvalues: Array, noise: float, samples: int) -> float:
-    """The longest time u = η·t·s for which R(1/√u) ≤ 1/(√(2e)·σ·u) (Su et al., equation 23).
+def stopping_time(eigenvalues: Array, noise: float, samples: int, norm: float = 1.0) -> float:
+    """The longest time u = η·t·s for which R(1/√u) ≤ B/(√(2e)·σ·u) (Su et al., equation 23, where B is 1).
 
-    (The root in the paper's equation covers 2e only, as its proofs use it.) Beyond u the variance outweighs the bound
-    on the bias. Infinite if there is no noise or nothing to fit it with.
+    (The root in the paper's equation covers 2e only, as its proofs use it.) Beyond u the bound on the variance,
+    σ²uR²(1/√u), outweighs that on the bias, B²/(2eu). Infinite if there is no noise or nothing to fit it with.
 
     Args:
         eigenvalues: Of K/N or ΦᵀΦ/N; zeros may be left out.
         noise: σ, the standard deviation of the noise.
         samples: N, the rows of all clients together.
+        norm: B, the norm of f* − f_0 in the kernel's space. 1, the default, is the paper's rule: it stops too early
+            where the truth is larger, and depends on the units of the targets. `fit_spectrum` estimates it.
     """
+    positive = all(isinstance(one, int | float | np.number) and 0 <= float(one) < math.inf for one in (noise, norm))
+    if not positive or norm == 0:
+        raise ConfigError(f"noise is a number of at least 0 and norm a positive one, got {noise!r} and {norm!r}")
     lam = np.sort(_spectrum(eigenvalues))[::-1]
     lam, N = lam[lam > 0], whole("samples", samples, 1)
-    if not (isinstance(noise, int | float | np.number) and 0 <= float(noise) < math.inf):
-        raise ConfigError(f"noise is a standard deviation of at least 0, got {noise!r}")
     if not len(lam) or noise == 0:
         return math.inf
     # u²R²(1/√u) = (1/N) Σ min{λ_i u², u} rises with u; it is (k u + u² Σ_{i>k} λ_i)/N while k eigenvalues exceed 1/u.
-    level = N / (2 * math.e * float(noise) ** 2)
+    level = N / (2 * math.e) * (float(norm) / float(noise)) ** 2
     tails = np.append(np.cumsum(lam[::-1])[::-1], 0.0)  # tails[k] = Σ_{i>k} λ_i
     ends = 1 / lam  # where the k-th eigenvalue reaches 1/u
     heights = np.arange(1, len(lam) + 1) * ends + ends**2 * tails[1:]
@@ -60,7 +64,9 @@ def stopping_time(eigenvalues: Array, noise: float, samples: int) -> float:
     return float(2 * level / (k + math.sqrt(k * k + 4 * tails[k] * level)))
 
 
-def stopping_round(eigenvalues: Array, noise: float, samples: int, step_size: float, steps: int = 1) -> int | None:
+def stopping_round(
+    eigenvalues: Array, noise: float, samples: int, step_size: float, steps: int = 1, norm: float = 1.0
+) -> int | None:
     """T, the round after which FedAvg or FedProx should stop (Su et al., equation 23).
 
     Args:
@@ -69,20 +75,43 @@ def stopping_round(eigenvalues: Array, noise: float, samples: int, step_size: fl
         samples: N, the rows of all clients together.
         step_size: η; of FedProx 1/pull.
         steps: s, the local steps of FedAvg; 1 for FedProx.
+        norm: B, the norm of f* − f_0 in the kernel's space; 1, the default, is the paper's rule. See `stopping_time`.
 
     Returns:
         T. 0 means that even one round fits more noise than signal; None that there is no reason to stop.
     """
     if not 0 < step_size < math.inf:
         raise ConfigError(f"step_size is a positive number, got {step_size!r}")
-    ratio = stopping_time(eigenvalues, noise, samples) / (step_size * whole("steps", steps, 1))
+    ratio = stopping_time(eigenvalues, noise, samples, norm) / (step_size * whole("steps", steps, 1))
     return None if math.isinf(ratio) else math.floor(ratio * (1 + 8 * _EPS))
 
 
 # ── the noise ──
 
 
+@dataclass(frozen=True)
+class SpectrumFit:
+    """What a ridge regression says of noise and signal.
+
+    Attributes:
+        noise: σ̂.
+        norm: ‖f̂‖ in the kernel's space, an estimate of ‖f*‖; averaged over outputs as the root of mean squares.
+        penalty: The ridge penalty, chosen by generalised cross-validation.
+        freedom: tr S, the effective number of parameters.
+    """
+
+    noise: float
+    norm: float
+    penalty: float
+    freedom: float
+
+
 def noise_from_spectrum(eigenvalues: Array, projections: Array, mean_square: float, samples: int) -> float:
+    """σ estimated from residuals: the `noise` of `fit_spectrum`."""
+    return fit_spectrum(eigenvalues, projections, mean_square, samples).noise
+
+
+def fit_spectrum(eigenvalues: Array, projections: Array, mean_square: float, samples: int) -> SpectrumFit:
     """σ estimated from the residuals of a ridge regression: σ̂² = ‖y − Sy‖² / tr((I − S)²).
 
     S is the ridge regression of the rows' targets on the kernel or the features, its penalty chosen by generalised
@@ -106,7 +135,7 @@ def noise_from_spectrum(eigenvalues: Array, projections: Array, mean_square: flo
     kept = lam > _EPS * max(len(lam), 1) * lam.max(initial=0.0)
     lam, c = lam[kept], c[kept]
     if not len(lam):
-        return math.sqrt(mean_square)
+        return SpectrumFit(math.sqrt(mean_square), 0.0, 0.0, 0.0)
     outside = max(mean_square - float(c.sum()), 0.0)  # what no penalty can fit
 
     def left(log_penalty: float) -> tuple[float, float, float]:
@@ -128,12 +157,19 @@ def noise_from_spectrum(eigenvalues: Array, projections: Array, mean_square: flo
     best = int(np.argmin(scores))
     around = (float(grid[max(best - 1, 0)]), float(grid[min(best + 1, len(grid) - 1)]))
     refined = float(minimize_scalar(gcv, bounds=around, method="bounded").x)
-    rss, _, freedom = left(refined if gcv(refined) < scores[best] else float(grid[best]))
-    return math.sqrt(rss / freedom)
+    chosen = refined if gcv(refined) < scores[best] else float(grid[best])
+    rss, trace, squares = left(chosen)
+    norm = math.sqrt(float(np.sum(c * lam / (lam + math.exp(chosen)) ** 2)))
+    return SpectrumFit(math.sqrt(rss / squares), norm, math.exp(chosen), N * (1 - trace))
 
 
 def noise_from_kernel(K: Array, y: Array) -> float:
-    """σ estimated from all rows in one place (simulation): see `noise_from_spectrum`.
+    """σ estimated from all rows in one place: the `noise` of `fit_kernel`."""
+    return fit_kernel(K, y).noise
+
+
+def fit_kernel(K: Array, y: Array) -> SpectrumFit:
+    """`fit_spectrum` of all rows in one place, for simulation.
 
     Args:
         K: The kernel matrix of all rows.
@@ -143,7 +179,7 @@ def noise_from_kernel(K: Array, y: Array) -> float:
     values, vectors = np.linalg.eigh(K / len(K))
     y = y.reshape(len(y), -1)
     projections = np.square(vectors.T @ y).mean(axis=1) / len(y)
-    return noise_from_spectrum(values, projections, float(np.square(y).mean()), len(y))
+    return fit_spectrum(values, projections, float(np.square(y).mean()), len(y))
 
 
 def _spectrum(eigenvalues: Array) -> Array:
