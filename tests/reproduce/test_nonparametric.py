@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import permutations, product
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -12,7 +15,7 @@ from fedsolve.closed_forms.limits import fixed_point, limit_point
 from fedsolve.closed_forms.methods import LocalSteps, Method, ProximalStep
 from fedsolve.data import OneDeviates, chebyshev, linear_model
 from fedsolve.reproduce import find, perform
-from fedsolve.reproduce.nonparametric import figure4, figure5, figure6
+from fedsolve.reproduce.nonparametric import figure4, figure5, figure6, minibatches
 from fedsolve.reproduce.nonparametric.homogeneous import Problem, Trace, algorithm, problem, run_path
 from fedsolve.reproduce.nonparametric.methods import methods
 from fedsolve.reproduce.nonparametric.subspaces import FEATURES, draw_groups, gains, limit_points, local_estimate
@@ -84,6 +87,65 @@ def test_a_trace_and_its_arrival() -> None:
         assert trace.gradient_norms[t] == pytest.approx(np.linalg.norm(gradient), rel=1e-10)
         assert trace.errors[t] == pytest.approx(np.linalg.norm(path[t] - data.models[0]), rel=1e-12)
     assert Trace(np.zeros(5), np.array([9.0, 3.0, 1.2, 1.05, 1.0])).arrival == 3
+
+
+# ── Figures 2 and 3 ──
+
+
+def with_orders(clients: list[fs.Client], orders: Sequence[Sequence[int]], method: Method, rounds: int) -> Array:
+    """FedAvg or FedProx with batches of one row in these orders, every step taken by hand."""
+    total = sum(client.n_samples for client in clients)
+    theta = np.zeros(clients[0].X.shape[1])
+    for _ in range(rounds):
+        mean = np.zeros_like(theta)
+        for client, order in zip(clients, orders, strict=True):
+            n, local = client.n_samples, theta
+            for row in list(order) * method.steps:
+                x, y = client.X[row], client.y[row]
+                if isinstance(method, ProximalStep):
+                    H = np.eye(len(x)) + method.step_size / n * np.outer(x, x)
+                    local = np.linalg.solve(H, local + method.step_size / n * y * x)
+                else:
+                    local = local - method.step_size / n * (x @ local - y) * x
+            mean += n / total * local
+        theta = mean
+    return theta
+
+
+@pytest.mark.parametrize("method", [LocalSteps(0.1), LocalSteps(0.1, 3), ProximalStep(0.1)], ids=str)
+def test_the_batches_are_fixed_and_used_as_in_the_paper(method: Method) -> None:
+    """Batches of one row: of all orders that two clients of 3 and 2 rows may have, exactly one gives the run."""
+    data = linear_model([3, 2], 4, seed=3)
+    what = minibatches.algorithm(method, 1)
+    path = minibatches.path_of(*minibatches.round_map(what, data.clients), 4)
+    np.testing.assert_allclose(path, run_path(what, data.clients, 4), rtol=0, atol=1e-13)
+    distances = sorted(
+        float(np.linalg.norm(path[-1] - with_orders(data.clients, orders, method, 4)))
+        for orders in product(permutations(range(3)), permutations(range(2)))
+    )
+    assert distances[0] < 1e-13
+    assert distances[1] > 1e-7
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_a_batch_of_all_rows_is_no_batch(method: Method) -> None:
+    data = linear_model([30, 30], 5, seed=1)
+    A, c = minibatches.round_map(minibatches.algorithm(method, 30), data.clients)
+    expected = linear_path.round_map([one.X for one in data.clients], [one.y for one in data.clients], method)
+    np.testing.assert_allclose(A, expected[0], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(c, expected[1], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["nonparametric-fig2", "nonparametric-fig3"])
+def test_fig2_and_fig3_quick(name: str) -> None:
+    outcome = perform(find(name), quick=True)
+    assert outcome.result.status == "ok"
+    assert column(outcome, "batches") == ["all rows", "batches of 100"]
+    posed = problem(0)
+    limit = limit_point(fs.Squared(), posed.clients, LocalSteps(0.1, 5))
+    trace = posed.trace(limit[None])
+    expected = trace.gradient_norms[0] if name.endswith("2") else trace.errors[0]
+    assert column(outcome, "s = 5")[0].median == pytest.approx(expected, rel=1e-9)
 
 
 # ── Figure 4 ──
