@@ -97,7 +97,7 @@ def _draw(traces: Traces, figure: Figure) -> None:
     paper=PAPER,
     place="Figure 1",
     title="FedAvg and FedProx miss the stationary point and not the truth",
-    takes="1 min",
+    takes="40 s",
 )
 def fig1(seeds: Seeds, quick: bool) -> Result:
     """FedAvg with s > 1 and FedProx stop short of the minimum, and estimate θ* as well as the minimum does."""

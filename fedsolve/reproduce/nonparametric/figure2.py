@@ -100,7 +100,7 @@ def _reference(size: int, name: str) -> float | str | None:
     paper=PAPER,
     place="Figure 2",
     title="Minibatches keep every method from the stationary point",
-    takes="1 min",
+    takes="25 s",
 )
 def fig2(seeds: Seeds, quick: bool) -> Result:
     """With minibatches even s = 1 stops short of the stationary point."""

@@ -84,7 +84,7 @@ def _draw(found: Traced, sizes: Sequence[int], figure: Figure) -> None:
     paper=PAPER,
     place="Figure 3",
     title="Minibatches do not change the estimation error",
-    takes="1 min",
+    takes="25 s",
 )
 def fig3(seeds: Seeds, quick: bool) -> Result:
     """With minibatches all methods estimate θ* as well as without."""

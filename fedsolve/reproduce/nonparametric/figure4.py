@@ -132,7 +132,7 @@ def _draw(found: Found, figure: Figure) -> None:
     paper=PAPER,
     place="Figure 4",
     title="Federation gain of clients whose models differ",
-    takes="10 s",
+    takes="15 s",
     seeds=10,
 )
 def fig4(seeds: Seeds, quick: bool) -> Result:
