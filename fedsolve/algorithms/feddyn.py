@@ -54,7 +54,7 @@ class FedDyn:
     pull   the weight of the proximal term; None (default) finds it from the curvature that the clients meet, anew after
            rounds 2, 4, 8, … It changes how many rounds it takes, not where they end
     local  how a client solves its problem: None (default) exactly; a local solver such as GradientSteps(steps=10)
-           takes any loss, and should be given a pull
+           takes any loss, and ends at the same solution
     """
 
     loss: Loss
