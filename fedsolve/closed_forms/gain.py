@@ -144,15 +144,20 @@ def expected_gain(
         rounds: Take the best of the rounds 0 … `rounds` (equation 33). None, the default, takes the limit.
     """
     truths = np.asarray(truths, dtype=np.float64)
+    expected = (len(X), np.shape(X[0])[-1])
+    if truths.shape != expected:
+        raise DataError(f"truths has a row of {expected[1]} numbers for each of {len(X)} clients, got {truths.shape}")
+    if not 0 <= client < len(X):
+        raise DataError(f"there is no client {client} of {len(X)}, counted from 0")
     H, means, weights = client_sums(X, [rows @ truth for rows, truth in zip(X, truths, strict=True)])
-    if truths.shape != H.shape[:2]:
-        raise DataError(f"truths has a row of {H.shape[2]} numbers for each of {len(H)} clients, got {truths.shape}")
     share = (weights / weights.sum())[:, None]
     own = truths[client]
     # θ_t = Σ_τ A^τ B y with A = I − ηS, S = Σ w_i Q_i H_i, and B = (η w_i Q_i X_iᵀ/n_i)_i; so the mean of B y is
     # η Σ w_i Q_i H_i θ_i*, and B Bᵀ = η² Σ (w_i²/n_i) Q_i H_i Q_i.
     h, V = np.linalg.eigh(H)
     p = method.filter(h)
+    if not np.isfinite(p).all():
+        raise ConfigError(f"{method} diverges on these rows; shorten the step size")
     S = np.einsum("iab,ib,icb->ac", V, share * p * h, V)
     mean = np.einsum("iab,ib,icb,icq->aq", V, share * p, V, means)[:, 0]
     spread = np.einsum("iab,ib,icb->ac", V, share**2 / weights[:, None] * p**2 * h, V)

@@ -104,9 +104,14 @@ def fixed_point(H: Array, b: Array, weights: Array, method: Method, start: Array
         raise DataError(
             f"H (…, M, p, p), b (…, M, p, q) and M weights are needed, got {H.shape}, {b.shape} and {weights.shape}"
         )
+    if not np.isfinite(H).all() or not np.isfinite(b).all() or not (weights > 0).all():
+        raise DataError("Hessians, right-hand sides and weights are finite, and weights are positive")
     w = (weights / weights.sum())[:, None]
     values, vectors = np.linalg.eigh(H)
-    share = w * method.filter(values)  # of w_i Q_i
+    filtered = method.filter(values)
+    if not np.isfinite(filtered).all():
+        raise ConfigError(f"{method} diverges here beyond all numbers; shorten the step size")
+    share = w * filtered  # of w_i Q_i
     A = ((vectors * (share * values)[..., None, :]) @ np.swapaxes(vectors, -1, -2)).sum(axis=-3)
     right = (vectors @ (share[..., None] * (np.swapaxes(vectors, -1, -2) @ b))).sum(axis=-3)
     mu, directions = np.linalg.eigh(A)  # A is symmetric, because Q_i is a function of H_i

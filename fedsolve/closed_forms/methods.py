@@ -43,7 +43,8 @@ class LocalSteps:
         small = np.minimum(x, 0.5)
         divisor = np.where(small == 0, 1.0, small)
         near = np.where(small == 0, float(self.steps), -np.expm1(self.steps * np.log1p(-small)) / divisor)
-        far = (1 - (1 - x) ** self.steps) / np.maximum(x, 0.5)
+        with np.errstate(over="ignore"):  # of a run that diverges, which callers reject
+            far = (1 - (1 - x) ** self.steps) / np.maximum(x, 0.5)
         return np.where(x < 0.5, near, far)
 
     def kappa(self, gamma: float) -> float:
@@ -90,10 +91,12 @@ def method_of(algorithm: FedAvg | FedProx, step_size: float | None = None) -> Me
         algorithm: `fs.FedAvg` with full gradient steps, or `fs.FedProx`.
         step_size: For a FedAvg that leaves it to the run: what the run has chosen, `run.state.step_size`.
     """
+    # Whatever else an algorithm or its gradient steps may be told to do (batches, for one) has its default here.
     if isinstance(algorithm, FedProx):
+        if algorithm != FedProx(algorithm.loss, algorithm.pull):
+            raise ConfigError(f"only exact proximal steps on all rows have this closed form, got {algorithm!r}")
         return ProximalStep(1 / algorithm.pull)
     local = algorithm.local
-    # Whatever else gradient steps may be told to do (batches, for one) has its default, and is not done.
     if not isinstance(local, GradientSteps) or local != GradientSteps(steps=local.steps, step_size=local.step_size):
         raise ConfigError(f"only full gradient steps of one size have this closed form, got {local!r}")
     found = local.step_size if local.step_size is not None else step_size

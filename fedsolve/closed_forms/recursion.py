@@ -103,7 +103,7 @@ class Decomposition:
         spectra = _local_spectra(K, sizes)
         filters = [method.filter(values) for values, _ in spectra]
         steepest = method.step_size * max(float(values[-1]) for values, _ in spectra)
-        if min(float(one.min()) for one in filters) <= 0:
+        if not all(float(one.min()) > 0 and np.isfinite(one).all() for one in filters):
             raise ConfigError(
                 f"P is not positive definite: γ = {steepest:.3g}, expected below 1; shorten the step size"
             )

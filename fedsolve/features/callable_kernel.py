@@ -15,7 +15,7 @@ from fedsolve.typing import Array
 class CallableKernel(ExactKernel):
     """Any function of two matrices that gives k(x, z) for all their rows.
 
-    It serves simulations and runs in one process. A function has no plain form: it cannot be named in a run file, and
+    It serves simulations, and runs on one machine. A function has no plain form: it cannot be named in a run file, and
     what was fitted with it cannot be saved. For that, write a frozen dataclass that derives from `ExactKernel` instead.
 
     Args:

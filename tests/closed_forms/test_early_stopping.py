@@ -10,7 +10,7 @@ import pytest
 from fedsolve.closed_forms.methods import LocalSteps, Method, ProximalStep
 from fedsolve.closed_forms.recursion import Decomposition
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.features import Gaussian, Sobolev
+from fedsolve.features import Gaussian, Nystroem, Sobolev
 from fedsolve.numerics.early_stopping import (
     fit_kernel,
     fit_spectrum,
@@ -73,6 +73,23 @@ def test_the_time_is_where_both_sides_are_equal() -> None:
     # Zeros may be left out, and rounding below zero does not matter.
     assert stopping_time(lam[lam > 0.01], 0.5, 60) > u
     assert stopping_time(np.append(lam, [0.0, -1e-18]), 0.5, 60) == pytest.approx(u, rel=1e-14)
+
+
+def test_features_give_the_same_time_as_the_kernel() -> None:
+    """ΦᵀΦ/N has the eigenvalues of K/N, and Φᵀy/N their projections: all are sums over clients."""
+    x, K, sizes = problem(60)
+    Phi = Nystroem(x[:, None], kernel=Sobolev()).block(x[:, None])
+    y = kink(x) + 0.5 * np.random.default_rng(1).standard_normal(60)
+    parts = np.split(np.arange(60), np.cumsum(sizes)[:-1])
+    gram = sum(Phi[part].T @ Phi[part] for part in parts) / 60
+    values, vectors = np.linalg.eigh(gram)
+    assert stopping_time(values, 0.5, 60) == pytest.approx(
+        stopping_time(np.linalg.eigvalsh(K / 60), 0.5, 60), rel=1e-10
+    )
+    moment = sum(Phi[part].T @ y[part] for part in parts) / 60
+    fitted = fit_spectrum(values, (vectors.T @ moment) ** 2 / values, float(y @ y) / 60, 60)
+    assert fitted.noise == pytest.approx(fit_kernel(K, y).noise, rel=1e-8)
+    assert fitted.norm == pytest.approx(fit_kernel(K, y).norm, rel=1e-5)
 
 
 def test_limits_of_the_rule() -> None:
@@ -159,6 +176,16 @@ def test_the_noise_is_estimated_from_residuals(kernel: Sobolev | Gaussian, noise
     found = np.array([noise_from_kernel(K, kink(x) + noise * one) for one in draws])
     assert found.mean() == pytest.approx(noise, rel=0.05)
     assert np.abs(found / noise - 1).max() < 1 / 3
+
+
+def test_the_noise_of_a_rough_function_is_not_taken_for_zero() -> None:
+    """40 rows of 4 periods: the ridge regression must not interpolate, or σ̂ would be 0 and a run would never stop."""
+    x, K, _ = problem(40)
+    draws = np.random.default_rng(3).standard_normal((30, 40))
+    found = np.array([noise_from_kernel(K, np.sin(8 * np.pi * x) + 0.5 * one) for one in draws])
+    assert found.min() > 0.5 / 3
+    assert found.mean() == pytest.approx(0.5, rel=0.15)
+    assert fit_kernel(K, np.sin(8 * np.pi * x)).freedom <= 0.9 * 40 + 1e-9
 
 
 def test_of_a_linear_model_it_is_the_usual_estimate() -> None:

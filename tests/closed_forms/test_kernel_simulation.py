@@ -150,6 +150,8 @@ def test_the_limit(kernel: ExactKernel, method: Method) -> None:
         assert largest(limit, Y) > 0.1
     with pytest.raises(ConfigError, match=r"diverges|positive definite"):
         Decomposition.of(1e4 * K, SIZES, LocalSteps(0.1, 4)).limit(Y)
+    with pytest.raises(ConfigError, match="positive definite"):
+        Decomposition.of(1e4 * K, SIZES, LocalSteps(0.1, 4001))
 
 
 # ── the same on finite features ──

@@ -152,9 +152,11 @@ def test_directions_that_no_client_sees_stay_where_they_began() -> None:
 
 def test_a_step_that_is_too_long_has_no_limit() -> None:
     X, y, _ = linear_data((60, 20), 4, sigma=0.5)
-    for method in (LocalSteps(3.0), LocalSteps(3.0, 2), LocalSteps(3.0, 3)):
+    for method in (LocalSteps(3.0), LocalSteps(3.0, 2), LocalSteps(3.0, 3), LocalSteps(9.0, 2000)):
         with pytest.raises(ConfigError, match="diverges here"):
             linear_limit(X, y, method)
+    with pytest.raises(DataError, match="finite"):
+        linear_limit([X[0], np.full((20, 4), np.nan)], y, METHODS[0])
     assert np.isfinite(linear_limit(X, y, ProximalStep(1e6))).all()  # FedProx never diverges
 
 
