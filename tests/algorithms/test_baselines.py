@@ -10,7 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 import fedsolve as fs
 from fedsolve.closed_forms.limits import limit_point
-from fedsolve.closed_forms.methods import method_of
+from fedsolve.closed_forms.linear_path import map_limit, round_map
+from fedsolve.closed_forms.methods import LocalSteps, ProximalStep, method_of
+from fedsolve.federation.client import Memory
 from fedsolve.federation.transports import InProcess
 from tests.problems import PROBLEMS, Problem
 
@@ -83,6 +85,37 @@ def test_fedavg_stops_at_its_limit_point(steps: int, problem: Problem) -> None:
     assert problem.distance(limit) > 1e-5  # which is not the pooled solution
 
 
+@pytest.mark.parametrize("size", [7, 50])
+@pytest.mark.parametrize("steps", [1, 4, None], ids=["s = 1", "s = 4", "FedProx"])
+def test_the_minibatches_of_su_et_al(steps: int | None, size: int) -> None:
+    """Section 7.1 with fixed batches: a round is the affine map that `closed_forms` has for batches in the order of the
+    rows, and the run ends at its fixed point, which is not the pooled solution even for s = 1."""
+    eta, loss, clients = 0.2, fs.Squared(), PROBLEMS["squared | unbalanced"].clients()
+    if steps is None:
+        local: fs.LocalSolver = fs.ProximalSteps(epochs=1, batch_size=size, batches="fixed", scale="client")
+        algorithm, method = fs.FedProx(loss, pull=1 / eta, local=local), ProximalStep(eta)
+    else:
+        local = fs.GradientSteps(epochs=steps, step_size=eta, batch_size=size, batches="fixed", scale="client")
+        algorithm, method = fs.FedAvg(loss, local), LocalSteps(eta, steps)
+    first = fs.run(algorithm, clients, rounds=1, seed=4, measure=0).model.w
+    X, y = zip(*(in_batches(client, size, seed=4) for client in clients), strict=True)
+    A, c = round_map(X, y, method, batch_size=size)
+    np.testing.assert_allclose(first, c, rtol=1e-12, atol=1e-14)  # from zero
+    found = fs.run(algorithm, clients, seed=4, stopping=fs.Stopping(rounds=1500, change=1e-15), measure=0).model.w
+    limit = map_limit(A, c)
+    assert np.linalg.norm(found - limit) <= 1e-10 * np.linalg.norm(limit)
+    pooled = np.linalg.lstsq(np.concatenate(X), np.concatenate(y), rcond=None)[0]
+    assert np.linalg.norm(limit - pooled) > 1e-4 * np.linalg.norm(pooled)
+
+
+def in_batches(client: fs.Client, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A client's rows in the order of its fixed batches; a client that is no larger than a batch has only one."""
+    client.enter(Memory({}), (seed, 1, 0, 0))
+    solver = fs.GradientSteps(epochs=1, batch_size=size, batches="fixed")
+    parts = [part for part, _ in solver.parts(client)]
+    return np.concatenate([part.design.take(slice(None)) for part in parts]), np.concatenate([part.y for part in parts])
+
+
 def test_scaffold_reaches_what_fedavg_does_not() -> None:
     problem = PROBLEMS["logistic, free intercept | label-skewed"]
     local = fs.GradientSteps(steps=5)
@@ -90,6 +123,12 @@ def test_scaffold_reaches_what_fedavg_does_not() -> None:
     scaffold = fs.run(fs.Scaffold(problem.loss, local), problem.clients(), rounds=1000, tolerance=1e-12)
     assert problem.distance(fedavg.model.w) > 1e-2
     assert problem.distance(scaffold.model.w) <= 1e-8
+
+
+def test_fedavg_of_local_newton_steps_is_dkrr() -> None:
+    """A solver that chooses its own steps goes all the way, to the client's own minimiser of a quadratic."""
+    averaged = fs.run(fs.FedAvg(SQUARED.loss, fs.CG(steps=6)), SQUARED.clients(), rounds=1, measure=0).model.w
+    np.testing.assert_allclose(averaged, fs.run(fs.DKRR(SQUARED.loss), SQUARED.clients()).model.w, rtol=1e-9)
 
 
 SKEWED = PROBLEMS["logistic, free intercept | label-skewed"]
