@@ -29,6 +29,7 @@ from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
 from fedsolve.inference import Evaluation, evaluate
 from fedsolve.local import CG, GradientSteps, LocalSolver, Richardson
+from fedsolve.loop.early_stopping import EarlyStopping
 from fedsolve.loop.history import Run
 from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
@@ -46,6 +47,7 @@ __all__ = [
     "SHED",
     "Armijo",
     "Client",
+    "EarlyStopping",
     "Evaluation",
     "FedAvg",
     "FedNL",

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.local import GradientSteps, safe_step
@@ -73,6 +74,14 @@ class FedAvg:
 
     def footprint(self, sizes: Sizes) -> Footprint:
         return Footprint(sent=sizes.weights)
+
+    def pace(self, state: State) -> tuple[float, int]:
+        """η and s, where each of the s steps is a gradient step on all samples (Su et al., equation 5)."""
+        if self.local != GradientSteps(self.local.steps, self.local.step_size):
+            raise ConfigError(
+                f"the theory of early stopping is that of gradient steps on all samples, got {self.local}"
+            )
+        return state.step_size, self.local.steps
 
     def model(self, state: State) -> Model:
         return self.loss.model(state.w)

@@ -66,5 +66,9 @@ class FedProx:
     def footprint(self, sizes: Sizes) -> Footprint:
         return local_fit(self.loss, sizes)
 
+    def pace(self, state: State) -> tuple[float, int]:
+        """η = 1/pull, and one step in a round (Su et al., equation 6)."""
+        return 1.0 / self.pull, 1
+
     def model(self, state: State) -> LinearModel:
         return self.loss.model(state.w)

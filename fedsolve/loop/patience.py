@@ -91,13 +91,27 @@ class Waiting:
         self.kept = replace(best, since=row.round - best.round)
         if self.kept.since < self._rule.rounds:
             return None
-        what = "value" if self._rule.evaluation is None else "loss on held-out rows"
         return Verdict(
             "patience",
-            f"the {what} has not fallen below {best.value:.6g} in {rounds_in_words(self.kept.since)}; the model is "
+            f"the {self._what} has not fallen below {best.value:.6g} in {rounds_in_words(self.kept.since)}; the model is "
             f"that of round {best.round}",
             best.state,
         )
+
+    def at_budget(self, verdict: Verdict) -> Verdict:
+        """A run that a budget ends has the best State too: what patience would have handed back a few rounds later."""
+        best = self.kept
+        if best is None or best.since == 0 or abs(self._fed.objective - best.objective) > 1e-12:
+            return verdict
+        return Verdict(
+            verdict.status,
+            f"{verdict.message}; the model is that of round {best.round}, where the {self._what} was {best.value:.6g}",
+            best.state,
+        )
+
+    @property
+    def _what(self) -> str:
+        return "value" if self._rule.evaluation is None else "loss on held-out rows"
 
     def _value(self, row: Row, state: Value) -> float | None:
         """What this row is judged by; None if it has been judged, or cannot be yet."""

@@ -23,7 +23,7 @@ from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.loop.measuring import Enough, Measuring
 from fedsolve.loop.preflight import check_algorithm, check_needs, warm_weights
 from fedsolve.loop.rows import Rows
-from fedsolve.loop.rules import as_rules
+from fedsolve.loop.rules import KEPT_TYPES, as_rules, at_the_end, hand_over, kept_by
 from fedsolve.loop.saving import Saving
 from fedsolve.loop.states import equal, unwrapped
 from fedsolve.loop.stopping import FINISHED, QUORUM, Stopping, StoppingRule, Verdict, rounds_in_words
@@ -137,7 +137,7 @@ class _Loop:
             self.protocols.update((name, one) for name, one in asked.items() if steps(one))
         transforms: tuple[type[object], ...] = getattr(self.preprocess, "transform_types", ())
         kept = (one for rule in self.rules for one in getattr(rule, "kept_types", ()))
-        self.extra: frozenset[type[object]] = frozenset((Row, *transforms, *kept))
+        self.extra: frozenset[type[object]] = frozenset((Row, *KEPT_TYPES, *transforms, *kept))
 
     def checkpoint(self, path: Path, resume: bool) -> Checkpoint:
         """The file to save in, taken for this run."""
@@ -187,14 +187,17 @@ class _Loop:
     def _prepare_rules(self, beginning: Beginning) -> None:
         with self.fed.setting_up():
             judges = tuple(rule.prepare(self.fed, self.algorithm, beginning.state) for rule in self.rules)
-        for judge, kept in zip(judges, beginning.kept or (), strict=False):
-            if hasattr(judge, "resume"):
-                judge.resume(self.rows.history, kept)
+        if beginning.kept is not None:
+            hand_over(self.rules, judges, beginning.kept, self.rows.history)
         self.measuring.judges = judges
+
+    def _kept(self) -> tuple[Value, ...]:
+        return kept_by(self.rules, self.measuring.judges)
 
     def _finished_run(self, state: Value, transform: Value) -> Run:
         verdict = self.measuring.verdict
         assert verdict is not None
+        verdict = at_the_end(verdict, self.measuring.judges)
         if verdict.state is not None:  # what was certified is the latest State, not this one
             state, self.measuring.certificate = verdict.state, None
         model = self.algorithm.model(state)
@@ -238,7 +241,7 @@ class _Loop:
             if self._is_over(state, ended):
                 return state
             if self.saving is not None:
-                self.saving.between_rounds(state, row, measured, self.rows.history, measuring.judges, interrupts)
+                self.saving.between_rounds(state, row, measured, self.rows.history, self._kept, interrupts)
             if not measured:
                 measuring.later(state, row)
             following, done = self._round(state, row)
