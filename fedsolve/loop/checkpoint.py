@@ -185,8 +185,8 @@ class Checkpoint:
             progress, mark = decode_values(payload[len(FORM) :], self.types)
         except (WireError, ValueError) as error:
             raise CheckpointError(
-                f"{self.path} cannot be read as a checkpoint of this algorithm, preprocessing and stopping rules: {error}. "
-                "Resume with those that the run began with, or use another file"
+                f"{self.path} cannot be read as a checkpoint of this algorithm, preprocessing and stopping rules: "
+                f"{error}. Resume with those that the run began with, or use another file"
             ) from error
         return progress, mark
 

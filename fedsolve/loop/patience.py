@@ -93,8 +93,8 @@ class Waiting:
             return None
         return Verdict(
             "patience",
-            f"the {self._what} has not fallen below {best.value:.6g} in {rounds_in_words(self.kept.since)}; the model is "
-            f"that of round {best.round}",
+            f"the {self._what} has not fallen below {best.value:.6g} in {rounds_in_words(self.kept.since)}; "
+            f"the model is that of round {best.round}",
             best.state,
         )
 

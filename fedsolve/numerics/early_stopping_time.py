@@ -5,8 +5,8 @@ A Non-parametric View of FedAvg and FedProx: Beyond Stationary Points (equations
 The rule for one machine is that of Raskutti, Wainwright and Yu, "Early stopping and non-parametric regression", 2014.
 
 After t rounds of s steps of size η the bias is at most of the order 1/x and the variance of x R²(1/√x) σ², with
-x = ηts. Both depend on t, η and s through x only, and the rule stops where they meet. The printed equation (23) has σηts
-under its root; its proof (Theorem 8) uses R(1/√x) ≤ 1/(√(2e) σ x), and that is what is computed here.
+x = ηts. Both depend on t, η and s through x only, and the rule stops where they meet. The printed equation (23) has
+σηts under its root; the proof of Theorem 8 uses R(1/√x) ≤ 1/(√(2e) σ x), and that is what is computed here.
 """
 
 from __future__ import annotations
