@@ -36,8 +36,8 @@ class Evaluation:
     Args:
         loss: The loss to judge by, as a rule that of the algorithm.
         every: In `fs.run(…, evaluation=…)`, evaluate every so many rounds for the history. Default 1.
-        rows: "held", the default, judges by held-out rows (`fs.data.hold_out`, `fs.data.with_test_rows`); "own" by the rows
-            that each client has, for clients that are made of test rows, and for training figures.
+        rows: "held", the default, judges by held-out rows (`fs.data.hold_out`, `fs.data.with_test_rows`); "own" by the
+            rows that each client has, for clients that are made of test rows, and for training figures.
         least: Each client joins bins until they hold at least so many of its rows, and a client with fewer rows in all
             counts as one without any. The AUC's bound grows accordingly and stays a bound; the calibration table then
             has rows in a neighbouring bin. Default 1: nothing is joined.

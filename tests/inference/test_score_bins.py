@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
@@ -74,7 +76,7 @@ def test_no_run_tells_of_fewer_rows(least: int) -> None:
     sizes = [counts[a : b + 1].sum() for a, b in runs]
     assert sum(sizes) == counts.sum()
     assert min(sizes) >= min(least, counts.sum())
-    assert all(b < a for (_, b), (a, _) in zip(runs, runs[1:], strict=False))  # they do not overlap
+    assert all(b < a for (_, b), (a, _) in pairwise(runs))  # they do not overlap
     scores, y = np.repeat(np.arange(60), counts) + 0.5, np.ones(counts.sum())
     said = binned(scores, y, 0 * y, np.arange(1.0, 60.0), least)
     assert set(said[:, 0]) <= {0.0, *map(float, sizes)}
