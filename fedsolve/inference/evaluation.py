@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from fedsolve.errors import ConfigError, DataError
+from fedsolve.errors import ConfigError, WrongType
 from fedsolve.federation.calls import Sum
 from fedsolve.federation.client import Client, client_step
 from fedsolve.inference import recalibration
@@ -18,8 +18,10 @@ from fedsolve.inference.metrics import Floats, Kind, Rows, kind_of
 from fedsolve.inference.score_bins import FIRST
 from fedsolve.inference.sent_model import SentModel
 from fedsolve.losses import LinearLoss, Loss
+from fedsolve.numerics.linalg import to_numpy
 from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Array
+from fedsolve.wire.arguments import require_finite, require_shape
 
 T = TypeVar("T")
 
@@ -31,7 +33,8 @@ class Evaluation:
     What leaves a client are sums over its rows: counts, losses, a confusion matrix, a table of predicted and observed
     probabilities in ten bins, and, for the AUC, the weight of positives and negatives in bins of the score. The bins
     are split where the AUC asks for it, until a bin may hold a single row. Then whoever sees that client's reply knows
-    the row's score to within the bin, and its class. `least` prevents that.
+    the row's score to within the bin, and its class. `least` prevents that; the confusion matrix, which is of all of a
+    client's rows, can still have a cell of one row.
 
     Args:
         loss: The loss to judge by, as a rule that of the algorithm.
@@ -90,7 +93,7 @@ class Evaluation:
     def held_figures(self, client: Client, w: Array | SentModel, edges: Array) -> HeldSums:
         """All sums that one exchange can bring; zeros at a client without held-out rows. A row of `edges` holds the cut
         points of one class, filled up with infinity."""
-        held, cuts = self._rows(client, w), _rows_of_cuts(client, edges)
+        held, cuts = self._rows(client, w), self._cuts(client, edges)
         if held is None:
             return nothing(self.loss, client, len(cuts), edges.shape[1] + 1)
         return self._counted(client, held, summed(self.loss, held, w, cuts, self.least))
@@ -100,7 +103,9 @@ class Evaluation:
         self, client: Client, w: Array | SentModel, mean: Array, edges: Array
     ) -> tuple[Array, Array, Array]:
         """The deviance of a model that predicts this mean, or the client's own, and the weight in other bins."""
-        held, cuts = self._rows(client, w), _rows_of_cuts(client, edges)
+        held, cuts = self._rows(client, w), self._cuts(client, edges)
+        require_shape("mean", mean, nothing(self.loss, client, len(cuts), 1).targets.shape[0])
+        require_finite("mean", mean)
         if held is None:
             found = nothing(self.loss, client, len(cuts), edges.shape[1] + 1)
             return np.zeros_like(found.residuals), np.zeros_like(found.residuals), found.masses
@@ -109,7 +114,7 @@ class Evaluation:
     @client_step
     def held_bins(self, client: Client, w: Array | SentModel, edges: Array) -> Array:
         """The weight of positives and negatives in bins of the score."""
-        held, cuts = self._rows(client, w), _rows_of_cuts(client, edges)
+        held, cuts = self._rows(client, w), self._cuts(client, edges)
         if held is None:
             return nothing(self.loss, client, len(cuts), edges.shape[1] + 1).masses
         return self._counted(client, held, recounted(self.loss, held, w, cuts, self.least))
@@ -117,7 +122,9 @@ class Evaluation:
     @client_step
     def held_recalibration(self, client: Client, w: Array | SentModel, line: Array) -> Array:
         """Sums for one Newton step on the calibration intercept and slope."""
-        held = self._rows(client, w)
+        held = self._binary_rows(client, w)
+        require_shape("line", line, 2)
+        require_finite("line", line)
         if held is None:
             return np.zeros(6)
         intercept, slope = np.asarray(client.globalise(line)).tolist()
@@ -126,7 +133,7 @@ class Evaluation:
     @client_step
     def own_recalibration(self, client: Client, w: Array | SentModel) -> tuple[float, float] | None:
         """The calibration intercept and slope of the client's own rows; None where they are not defined."""
-        held = self._rows(client, w)
+        held = self._binary_rows(client, w)
         if held is None:
             return None
         rows: Rows = held_rows(self.loss, held, w)
@@ -139,10 +146,26 @@ class Evaluation:
         held = client.held if self.rows == "held" else client
         if not isinstance(w, SentModel):
             self.loss.check_weights(client, w=w)
-        if held is None or held.n_samples < self.least:
+        if held is None:
+            return None
+        s = held.sample_weight
+        if (held.n_samples if s is None else int((to_numpy(s) > 0).sum())) < self.least:
             return None
         self.loss.check(held)
         return held
+
+    def _binary_rows(self, client: Client, w: Array | SentModel) -> Client | None:
+        if self.kind is not Kind.BINARY:
+            raise WrongType("only log-odds of two classes are recalibrated")
+        return self._rows(client, w)
+
+    def _cuts(self, client: Client, edges: Array) -> list[Floats]:
+        """The cut points of each class. Raises WrongType if they are not in ascending order, or of other classes."""
+        require_shape("edges", edges, len(self.edges()), range(2**20))
+        found = np.asarray(client.globalise(edges))
+        if np.isnan(found).any() or (found[:, 1:] < found[:, :-1]).any():
+            raise WrongType("edges should be cut points in ascending order, a row for each class")
+        return list(found)
 
     @staticmethod
     def _counted(client: Client, held: Client, found: T) -> T:
@@ -183,11 +206,3 @@ def stacked(cuts: Sequence[Floats]) -> Floats:
     for row, one in zip(found, cuts, strict=True):
         row[: len(one)] = one
     return found
-
-
-def _rows_of_cuts(client: Client, edges: Array) -> list[Floats]:
-    """The cut points of each class, as they were before they were stacked."""
-    found = np.asarray(client.globalise(edges))
-    if found.ndim != 2 or np.isnan(found).any() or (found[:, 1:] < found[:, :-1]).any():
-        raise DataError("edges are cut points in ascending order, a row for each class")
-    return list(found)

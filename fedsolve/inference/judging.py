@@ -167,6 +167,9 @@ def evaluate(
     protocol = loss if isinstance(loss, Evaluation) else Evaluation(loss)
     if isinstance(clients, Session | Federation):
         fed = clients.fed if isinstance(clients, Session) else clients
+        if not isinstance(loss, Evaluation):  # the one that the clients were started with, whatever its options
+            known = (one for one in fed.protocols.values() if isinstance(one, Evaluation) and one.loss == loss)
+            protocol = next(known, protocol)
         return judge(protocol, fed, payload(model, fed, protocol.loss), by_client)
     protocols = dict(collect("evaluation", protocol))
     if preprocess is not None:

@@ -63,8 +63,10 @@ def _from_predictions(model: Model, kind: Kind, X: Array) -> Floats:
         values = np.asarray(model.predict(X), dtype=np.float64)
         if kind is not Kind.COUNTS:
             return values
+        if not (values >= 0).all():
+            raise DataError(f"the {type(model).__name__} predicts counts that are negative or not numbers")
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(values))
+            return np.asarray(np.maximum(np.log(values), -745.0))
     if p is None:
         raise DataError(f"a {type(model).__name__} gives no probabilities, which this loss judges")
     with np.errstate(divide="ignore"):

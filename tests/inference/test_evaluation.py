@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fedsolve as fs
 from fedsolve.errors import ConfigError, DataError
+from fedsolve.inference.sent_model import SentModel
 from fedsolve.runfiles import run_file as config
 from fedsolve.runfiles.problem import prepare
 from fedsolve.typing import Array
@@ -425,3 +426,63 @@ def test_separated_classes_have_no_slope() -> None:
     assert (found.calibration_slope, found.calibration_intercept) == (None, None)
     flat = fs.evaluate(np.array([0.0]), clients, fs.Logistic())
     assert (flat.auc, flat.auc_error, flat.calibration_slope) == (0.5, 0.0, None)  # all scores are 0, a bin of its own
+
+
+def test_the_evaluation_of_a_session_is_found() -> None:
+    """With its own options, by its loss; and one that the clients were not started with is an error that says so."""
+    loss, held, _ = weighted("logistic | unbalanced")
+    with fs.Session(held) as session:
+        run = fs.run(fs.Newton(loss), session, evaluation=fs.Evaluation(loss, least=2, every=5))
+        assert fs.evaluate(run.model, session, loss).plain() == run.evaluation.plain()
+        with pytest.raises(ConfigError, match="not one of this run's protocols"):
+            fs.evaluate(run.model, session, fs.Logistic(l2=3.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("held_bins", {"edges": np.zeros((2, 3))}),
+        ("held_bins", {"edges": np.array([[1.0, 0.0]])}),
+        ("held_bins", {"edges": np.array([[np.nan]])}),
+        ("held_bins", {"edges": np.zeros(3)}),
+        ("held_figures", {"edges": np.zeros((1, 3), dtype=np.float32)}),
+        ("held_spread", {"edges": np.zeros((1, 3)), "mean": np.zeros(2)}),
+        ("held_recalibration", {"line": np.zeros(3)}),
+        ("held_recalibration", {"line": np.array([0.0, np.inf])}),
+        ("held_recalibration", {"line": np.zeros(2), "w": np.zeros(9)}),
+        ("own_recalibration", {"w": SentModel("{}", {})}),
+        ("own_recalibration", {"w": SentModel('{"format": 1, "kind": "os.system"}', {})}),
+        ("own_recalibration", {"w": SentModel("[" * 100_000, {})}),
+        ("own_recalibration", {"w": SentModel('{"format": 1, "kind": "linear"}', {"w": np.zeros(4)})}),
+    ],
+)
+def test_a_client_rejects_what_it_cannot_be_asked(name: str, wrong: dict[str, Any]) -> None:
+    loss, held, w = mixed()
+    evaluation = fs.Evaluation(loss)
+    with fs.Session(held, also={"evaluation": evaluation}) as session:
+        session.open({})
+        session.join()
+        with pytest.raises(fs.errors.FedsolveError) as caught:
+            session.fed.gather(getattr(evaluation, name), **{"w": w, **wrong})
+        assert "Traceback" not in str(caught.value)
+
+
+def test_counts_that_cannot_be() -> None:
+    loss, held, _ = weighted("poisson | balanced")
+    assert np.isfinite(fs.evaluate(Constant(0.0), held, loss).deviance)
+    with pytest.raises(fs.errors.FedsolveError, match="negative"):
+        fs.evaluate(Constant(-1.0), held, loss)
+
+
+def test_rows_without_weight_are_no_rows() -> None:
+    loss, held, w = mixed()
+    weightless = [
+        fs.data.with_test_rows(
+            fs.Client(c.name, c.X, c.y), c.held.X, c.held.y, (np.arange(c.held.n_samples) < 2).astype(float)
+        )
+        for c in held
+        if c.held is not None and c.held.n_samples > 2
+    ]
+    assert fs.evaluate(w, weightless, fs.Evaluation(loss, least=2)).weight == 4.0
+    with pytest.raises(DataError, match="no client has held-out rows"):
+        fs.evaluate(w, weightless, fs.Evaluation(loss, least=3))
