@@ -7,16 +7,16 @@ the objective of `Squared`. These need everybody's rows in one place: simulation
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from fedsolve.errors import ConfigError
-from fedsolve.features.base import FeatureMap, dense
-from fedsolve.features.kernels import Kernel, kernel_matrix
+from fedsolve.features.base import FeatureMap, dense, one_of, positive
+from fedsolve.features.exact_kernels import Cauchy, ExactKernel, Gaussian, Laplace
+from fedsolve.features.kernels import KERNELS, Kernel
 from fedsolve.federation.client import Client
 from fedsolve.losses import LinearLoss, Squared
 from fedsolve.losses.penalised import Intercept
+from fedsolve.models import KernelExpansion
 from fedsolve.models.linear import LinearModel
 from fedsolve.numerics.linalg import factor, to_numpy
 from fedsolve.typing import Array
@@ -41,34 +41,44 @@ def local_model(loss: LinearLoss, client: Client) -> LinearModel:
     return loss.model(to_numpy(loss.minimise(client))).with_inputs(client.design.shape[1])
 
 
-@dataclass(frozen=True, eq=False)
-class KernelModel:
-    """x ↦ Σ_i α_i k(x, x_i)."""
-
-    kernel: Kernel
-    gamma: float
-    X: Array
-    alpha: Array
-
-    def predict(self, X: Array) -> Array:
-        """Values, a column for each output."""
-        return kernel_matrix(self.kernel, self.gamma, dense(X), self.X) @ self.alpha
-
-    def classify(self, X: Array) -> Array:
-        """The place of the largest output, for one-hot targets."""
-        return self.predict(X).argmax(axis=1)
-
-
 def kernel_ridge(
-    kernel: Kernel, gamma: float, X: Array, y: Array, l2: float, *, sample_weight: Array | None = None
-) -> KernelModel:
-    """KRR with the exact kernel: one linear system of the order of the samples, α = (K + l2 Σs S⁻¹)⁻¹ y."""
+    kernel: Kernel | ExactKernel,
+    gamma: float | None,
+    X: Array,
+    y: Array,
+    l2: float,
+    *,
+    sample_weight: Array | None = None,
+) -> KernelExpansion:
+    """KRR with the exact kernel: one linear system of the order of the samples, α = (K + l2 Σs S⁻¹)⁻¹ y.
+
+    Args:
+        kernel: A kernel object, or "gaussian", "laplace" or "cauchy".
+        gamma: Of a kernel given by name; None for an object.
+        X: All rows.
+        y: Their targets, a column for each output.
+        l2: The penalty, positive.
+        sample_weight: The weight of each row.
+    """
     if not l2 > 0:
         raise ConfigError(f"kernel ridge regression needs l2 > 0, got {l2}")
+    of = _named(kernel, gamma)
     X, y = np.asarray(dense(X), dtype=np.float64), np.asarray(y, dtype=np.float64)
     s = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     root = np.sqrt(s)  # symmetric, and right where a weight is zero
-    K = kernel_matrix(kernel, gamma, X, X)
-    system = factor(root[:, None] * K * root + l2 * s.sum() * np.eye(len(X)))
+    system = factor(root[:, None] * of(X) * root + l2 * s.sum() * np.eye(len(X)))
     columns = root if y.ndim == 1 else root[:, None]
-    return KernelModel(kernel, gamma, X, columns * system.solve(columns * y))
+    return KernelExpansion(X, columns * system.solve(columns * y), of)
+
+
+def _named(kernel: Kernel | ExactKernel, gamma: float | None) -> ExactKernel:
+    if isinstance(kernel, ExactKernel):
+        if gamma is not None:
+            raise ConfigError(f"{kernel!r} has its own hyper-parameters; give None for gamma, got {gamma!r}")
+        return kernel
+    one_of("kernel", kernel, KERNELS)
+    positive("gamma", gamma)
+    assert gamma is not None
+    if kernel == "gaussian":
+        return Gaussian(gamma)
+    return Laplace(gamma) if kernel == "laplace" else Cauchy(gamma)

@@ -27,6 +27,7 @@ class FeatureMap(ABC):
     """φ: rows of d numbers to rows of `dimension(d)` numbers. Subclasses are frozen dataclasses."""
 
     known: ClassVar[dict[str, type[FeatureMap]]] = {}  # by name, for models that are read back
+    reader: ClassVar[Reader] = Reader()  # knows the parts that a map of this class may have
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
@@ -61,7 +62,7 @@ class FeatureMap(ABC):
         if name not in FeatureMap.known:
             raise DataError(f"unknown feature map {name!r}; known: {', '.join(sorted(FeatureMap.known))}")
         try:
-            return Reader().make(FeatureMap.known[name], plain, name)
+            return FeatureMap.known[name].reader.make(FeatureMap.known[name], plain, name)
         except InputError as error:
             raise DataError(f"not a {name}: {error}") from None
 

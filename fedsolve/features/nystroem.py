@@ -1,7 +1,8 @@
 """Nyström features: φ(x) = K_mm^(−½) k(x), with k(x) the kernel between x and m landmarks (Williams and Seeger 2001).
 
 φ(x)ᵀφ(z) is the kernel's projection onto the landmarks. These are nobody's rows, because both sides know the map: a
-public set, or draws from a declared range.
+public set, or draws from a declared range. The kernel is one of three names with a `gamma`, or any kernel object of
+`exact_kernels`.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.features.base import FeatureMap, dense, one_of, positive, whole
+from fedsolve.features.exact_kernels import ExactKernel
 from fedsolve.features.kernels import KERNELS, Kernel, kernel_matrix
+from fedsolve.plain import Reader
+from fedsolve.plain.reading import Listed
 from fedsolve.typing import Array
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -23,8 +28,10 @@ _EPS = float(np.finfo(np.float64).eps)
 class _OnLandmarks(FeatureMap):
     """What the two kinds of landmarks share."""
 
-    gamma: float
-    kernel: Kernel
+    gamma: float | None
+    kernel: Kernel | ExactKernel
+
+    reader: ClassVar[Reader] = Reader(Listed("kernel", ExactKernel.known))
 
     @abstractmethod
     def landmarks_for(self, d: int) -> Array:
@@ -32,28 +39,47 @@ class _OnLandmarks(FeatureMap):
 
     def block(self, X: Array) -> Array:
         points, root = self.arrays(X)
-        return kernel_matrix(self.kernel, self.gamma, dense(X), points) @ root
+        return self._matrix(dense(X), points) @ root
 
     def draw(self, d: int) -> tuple[Array, ...]:
         """The landmarks, and K_mm^(−½) without the directions that rounding decides."""
         points = self.landmarks_for(d)
-        values, vectors = np.linalg.eigh(kernel_matrix(self.kernel, self.gamma, points, points))
+        values, vectors = np.linalg.eigh(self._matrix(points, points))
         kept = values > values[-1] * len(points) * _EPS
         roots = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
         return points, (vectors * roots) @ vectors.T
 
+    def _matrix(self, X: Array, Z: Array) -> Array:
+        if isinstance(self.kernel, ExactKernel):
+            return self.kernel(X, Z)
+        assert self.gamma is not None
+        return kernel_matrix(self.kernel, self.gamma, X, Z)
+
+    def _check_kernel(self) -> None:
+        if not isinstance(self.kernel, ExactKernel):
+            positive("gamma", self.gamma)
+            one_of("kernel", self.kernel, KERNELS)
+        elif self.gamma is not None:
+            raise ConfigError(f"{self.kernel!r} has its own hyper-parameters; leave gamma out, got {self.gamma!r}")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Nystroem(_OnLandmarks):
-    """On landmarks that are public: an array of m rows."""
+    """On landmarks that are public: an array of m rows.
+
+    Args:
+        landmarks: The rows.
+        gamma: Of a kernel given by name.
+        kernel: "gaussian" (the default), "laplace" or "cauchy"; or a kernel object such as `Matern(1.5)`, without
+            gamma.
+    """
 
     landmarks: Array
-    gamma: float
-    kernel: Kernel = "gaussian"
+    gamma: float | None = None
+    kernel: Kernel | ExactKernel = "gaussian"
 
     def __post_init__(self) -> None:
-        positive("gamma", self.gamma)
-        one_of("kernel", self.kernel, KERNELS)
+        self._check_kernel()
         try:
             points = np.array(self.landmarks, dtype=np.float64, order="C")
         except (TypeError, ValueError):
@@ -67,7 +93,12 @@ class Nystroem(_OnLandmarks):
 
     @staticmethod
     def from_range(
-        low: Array, high: Array, count: int, gamma: float, kernel: Kernel = "gaussian", seed: int = 0
+        low: Array,
+        high: Array,
+        count: int,
+        gamma: float | None = None,
+        kernel: Kernel | ExactKernel = "gaussian",
+        seed: int = 0,
     ) -> NystroemRange:
         """`count` landmarks drawn between `low` and `high`: numbers, or one for each column."""
         return NystroemRange(low, high, count, gamma, kernel, seed)
@@ -81,7 +112,8 @@ class Nystroem(_OnLandmarks):
 
     def __repr__(self) -> str:
         m, d = self.landmarks.shape
-        return f"Nystroem(landmarks=<{m} × {d}>, gamma={self.gamma!r}, kernel={self.kernel!r})"
+        scale = "" if self.gamma is None else f"gamma={self.gamma!r}, "
+        return f"Nystroem(landmarks=<{m} × {d}>, {scale}kernel={self.kernel!r})"
 
     def dimension(self, d: int) -> int:
         return int(self.landmarks_for(d).shape[0])
@@ -99,13 +131,12 @@ class NystroemRange(_OnLandmarks):
     low: float | tuple[float, ...]
     high: float | tuple[float, ...]
     count: int
-    gamma: float
-    kernel: Kernel = "gaussian"
+    gamma: float | None = None
+    kernel: Kernel | ExactKernel = "gaussian"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        positive("gamma", self.gamma)
-        one_of("kernel", self.kernel, KERNELS)
+        self._check_kernel()
         whole("count", self.count)
         whole("seed", self.seed, 0)
         for name in ("low", "high"):

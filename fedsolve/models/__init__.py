@@ -1,6 +1,7 @@
 """What a run leaves: models that predict, are saved and are loaded again."""
 
 from fedsolve.models.base import Model, load_model
+from fedsolve.models.kernel_expansion import KernelExpansion
 from fedsolve.models.linear import LinearModel
 
-__all__ = ["LinearModel", "Model", "load_model"]
+__all__ = ["KernelExpansion", "LinearModel", "Model", "load_model"]

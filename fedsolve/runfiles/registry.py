@@ -4,9 +4,9 @@
     build("algorithm", {"name": "FedAvg", "loss": {"name": "Logistic", "l2": 0.01}, "local": {"steps": 5}})
 
 The names come from the rooms themselves: an algorithm exported by `fedsolve.algorithms` is known here, and so
-are losses, feature maps, local solvers, line searches, compressors, partition schemes and transports. Case, hyphens and
-underscores do not matter: `by_group` is `ByGroup`. Hyper-parameters are checked against the annotations of the class
-(`fedsolve.plain`), and `fedsolve.plain.to_plain` writes the table that `build` reads.
+are losses, feature maps, kernels, local solvers, line searches, compressors, partition schemes and transports. Case,
+hyphens and underscores do not matter: `by_group` is `ByGroup`. Hyper-parameters are checked against the annotations of
+the class (`fedsolve.plain`), and `fedsolve.plain.to_plain` writes the table that `build` reads.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from fedsolve import local as learners
 from fedsolve.curvature import compressors, renewals
 from fedsolve.data import preprocessing
 from fedsolve.errors import UnknownName
+from fedsolve.features import exact_kernels
 from fedsolve.federation import links, participation, transports
 from fedsolve.federation.protocol import is_client_step
 from fedsolve.plain import Reader, describe_fields
@@ -36,6 +37,7 @@ ROOMS: dict[str, ModuleType] = {
     "algorithm": algorithms,
     "loss": losses,
     "feature map": features,
+    "kernel": exact_kernels,
     "local solver": learners,
     "line search": searches,
     "renewal rule": renewals,
@@ -47,7 +49,11 @@ ROOMS: dict[str, ModuleType] = {
     "transport": transports,
 }
 # What a class of a kind must be, where its room has others beside it.
-_BASES: dict[str, type] = {"partition scheme": data.Scheme, "preprocessing": preprocessing.Preprocess}
+_BASES: dict[str, type] = {
+    "feature map": features.FeatureMap,
+    "partition scheme": data.Scheme,
+    "preprocessing": preprocessing.Preprocess,
+}
 
 
 @cache

@@ -33,11 +33,24 @@ MAPS = [
     fs.features.Nystroem(RNG.normal(size=(4, 6)).astype(np.float32)[:, ::2], gamma=0.5),
     fs.features.NystroemRange(0, 1, 10, 0.5),
     fs.features.Nystroem.from_range([0.1, -2], np.array([1, 3]), 4, 1, "cauchy", 9),
+    fs.features.Nystroem([[1, 2], [3, 4]], kernel=fs.features.Matern(1, 2)),
+    fs.features.Nystroem.from_range(0, 1, 4, kernel=fs.features.Sobolev(), seed=1),
     fs.features.Polynomial(),
     fs.features.Polynomial(3, interaction_only=True, bias=True),
     fs.features.Monomials(5),
     fs.features.Transformer("PolynomialFeatures", {"degree": 3, "interaction_only": True}),
     fs.features.Transformer("SplineTransformer", {"knots": [[0.0, 1.0], [0.5, 2.0], [1.0, 3.0]], "degree": 2}),
+]
+KERNELS = [
+    fs.features.Gaussian(1),
+    fs.features.Laplace(1 / 3),
+    fs.features.Cauchy(2),
+    fs.features.Matern(),
+    fs.features.Matern(nu=1, length_scale=1e-3),
+    fs.features.Sobolev(),
+    fs.features.PolynomialKernel(3, 0, 1 / 7),
+    fs.features.LinearKernel(),
+    fs.features.LinearKernel(1),
 ]
 LOSSES = [
     fs.Squared(),
@@ -119,6 +132,7 @@ SAMPLES: dict[str, Sequence[Any]] = {
     "algorithm": ALGORITHMS,
     "loss": LOSSES,
     "feature map": MAPS,
+    "kernel": KERNELS,
     "local solver": SOLVERS,
     "line search": SEARCHES,
     "renewal rule": RENEWALS,
