@@ -21,14 +21,14 @@ from fedsolve.federation.federation import Federation
 from fedsolve.loop.history import Row
 from fedsolve.loop.stopping import Verdict, rounds_in_words
 from fedsolve.losses import Squared
-from fedsolve.numerics.early_stopping_time import stopping_time
+from fedsolve.numerics.early_stopping import SpectrumFit, fit_spectrum, stopping_round
 from fedsolve.numerics.linalg import to_numpy
-from fedsolve.numerics.noise_level import noise_level
 from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Purpose
 
 EARLY = "early stopping"
+RESOLVED = 1e-13  # of the largest eigenvalue of ΦᵀΦ: what is below it is rounding
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,14 @@ class StoppingTime:
     Attributes:
         rounds: T; None if there is no noise, so that there is nothing to stop for.
         sigma: The standard deviation of the noise, as it was given or estimated.
+        norm: How large the function to learn is thought to be, as it was given or estimated.
         step_size: η, and
         steps: s: what one round does at each client.
     """
 
     rounds: int | None
     sigma: float
+    norm: float
     step_size: float
     steps: int
 
@@ -68,16 +70,16 @@ class EarlyStopping:
     Args:
         loss: The algorithm's own loss, `Squared`.
         sigma: The standard deviation of the noise in the targets. None, the default, estimates it from residuals
-            (`fedsolve.numerics.noise_level`).
+            of a ridge regression (`fedsolve.numerics.early_stopping.fit_spectrum`).
         norm: How large the function that is learned is thought to be, as ‖θ‖ of the weights that make it up, or as its
-            norm in the kernel's space. Default 1, the unit in which equation (23) balances bias and variance: a
-            function of norm B is learned as long as one of norm 1 with noise σ/B. Give it where targets are in units
-            in which 1 is far off.
+            norm in the kernel's space. Default 1, for which equation (23) balances bias and variance: a function of
+            norm B is learned as long as one of norm 1 with noise σ/B, so that T depends on the units of the targets.
+            None estimates it from the same ridge regression; then T does not.
     """
 
     loss: Squared
     sigma: float | None = None
-    norm: float = 1.0
+    norm: float | None = 1.0
 
     purpose: ClassVar[Purpose] = "setup"
     kept_types: ClassVar[tuple[type[object], ...]] = (StoppingTime,)
@@ -94,7 +96,7 @@ class EarlyStopping:
             )
         if self.sigma is not None and not 0 < self.sigma < math.inf:
             raise ConfigError(f"sigma is the standard deviation of the noise, a positive number, got {self.sigma!r}")
-        if not 0 < self.norm < math.inf:
+        if self.norm is not None and not 0 < self.norm < math.inf:
             raise ConfigError(f"norm is the size of the function to learn, a positive number, got {self.norm!r}")
 
     # ── clients ──
@@ -137,19 +139,30 @@ class EarlyStopping:
 
     def when(self, fed: Federation, step_size: float, steps: int = 1) -> StoppingTime:
         """T for rounds of so many steps of this size, from one exchange with all clients."""
-        if self.sigma is None:
+        if self.sigma is None or self.norm is None:
             gram, (products, squares), (rows, total) = fed.exchange(Mean(self.gram), Mean(self.targets), Sum(self.size))
-            matrix = total * np.asarray(gram.full())
-            found = noise_level(matrix, total * products, total * squares, rows)
-            sigma = 0.0 if found is None else found
+            values, fit = _fitted(np.asarray(gram.full()), products, squares, rows)
         else:
             gram, (rows, total) = fed.exchange(Mean(self.gram), Sum(self.size))
-            sigma = self.sigma
-        if not sigma > 0:
-            return StoppingTime(None, 0.0, step_size, steps)
-        spectrum = np.linalg.eigvalsh(gram.full())
-        rounds = stopping_time(spectrum, sigma / self.norm, step_size, steps, samples=total)
-        return StoppingTime(rounds, sigma, step_size, steps)
+            values, fit = np.linalg.eigvalsh(gram.full()), None
+        # A row of weight s has noise σ/√s. As only σ²/N counts, with N the sum of the weights, so does σ²·rows/N with
+        # the number of rows: which is also what the residuals of weighted rows say, because N is divided by there too.
+        unit = math.sqrt(rows / total)
+        noise = self.sigma * unit if self.sigma is not None else fit.noise if fit is not None else 0.0
+        norm = self.norm if self.norm is not None else fit.norm if fit is not None else 1.0
+        rounds = None if norm <= 0 else stopping_round(np.maximum(values, 0.0), noise, rows, step_size, steps, norm)
+        return StoppingTime(rounds, noise / unit, norm, step_size, steps)
+
+
+def _fitted(gram: Array, products: Array, squares: Array, rows: int) -> tuple[Array, SpectrumFit]:
+    """The eigenvalues of ΦᵀΦ/N, and what the residuals of a ridge regression say of noise and function."""
+    values, vectors = np.linalg.eigh(gram)
+    values = np.maximum(values, 0.0)
+    seen = values > RESOLVED * values[-1]
+    along = ((vectors.T @ products.reshape(len(gram), -1)) ** 2).mean(axis=1)
+    projections = np.where(seen, along / np.where(seen, values, 1.0), 0.0)
+    with np.errstate(invalid="ignore"):  # of penalties that leave no degrees of freedom, which are not chosen
+        return values, fit_spectrum(np.where(seen, values, 0.0), projections, float(np.mean(squares)), rows)
 
 
 class Ending:

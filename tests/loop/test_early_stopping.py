@@ -12,9 +12,8 @@ import scipy.sparse as sp
 
 import fedsolve as fs
 from fedsolve.errors import ConfigError
-from fedsolve.loop.early_stopping import EarlyStopping
-from fedsolve.numerics.early_stopping_time import stopping_horizon, stopping_time
-from fedsolve.numerics.noise_level import noise_level
+from fedsolve.loop.early_stopping import EarlyStopping, StoppingTime
+from fedsolve.numerics.early_stopping import stopping_round, stopping_time
 from tests.extras import optional
 
 SIGMA, N = 0.5, 200
@@ -60,7 +59,7 @@ def test_the_error_at_the_stopping_time_is_near_the_best(algorithm: Any, step: f
     """At most 1.3 times the least error that any round has, over 60 draws of the noise."""
     run = fs.run(algorithm, clients(), stopping=[fs.Stopping(500, None), EarlyStopping(LOSS, SIGMA)])
     assert run.status == "early stopping"
-    assert run.rounds == stopping_time(SPECTRUM, SIGMA, step, steps)
+    assert run.rounds == stopping_round(SPECTRUM, SIGMA, N, step, steps)
     every = Risks()
     fs.run(algorithm, clients(), stopping=[fs.Stopping(150, None), every], measure=0)
     assert np.argmin(every.found) < 149
@@ -68,41 +67,57 @@ def test_the_error_at_the_stopping_time_is_near_the_best(algorithm: Any, step: f
     assert reached == every.found[run.rounds]
     assert reached <= 1.3 * min(every.found)
     # How far it went is the same for all, up to the length of a round.
-    assert 0 <= stopping_horizon(SPECTRUM, SIGMA) - step * steps * run.rounds < step * steps
+    assert 0 <= stopping_time(SPECTRUM, SIGMA, N) - step * steps * run.rounds < step * steps
 
 
 def test_the_noise_is_estimated_from_residuals() -> None:
     """Without it the features could fit every target; all trials together know it to a few per cent."""
     run = fs.run(METHODS["FedProx"][0], clients(), stopping=[fs.Stopping(500, None), EarlyStopping(LOSS)])
-    with fs.Session(clients(), also={"rule": EarlyStopping(LOSS)}) as session:
+    found = found_for(clients(), EarlyStopping(LOSS))
+    assert found.sigma == pytest.approx(SIGMA, rel=0.05)
+    assert run.rounds == stopping_round(SPECTRUM, found.sigma, N, STEP)
+
+
+def found_for(parts: list[fs.Client], rule: EarlyStopping) -> StoppingTime:
+    with fs.Session(parts, also={"rule": rule}) as session:
         session.open({})
         session.join()
-        found = session.also["rule"].when(session.fed, STEP)
-    assert found.sigma == pytest.approx(SIGMA, rel=0.05)
-    assert run.rounds == found.rounds
+        return rule.when(session.fed, 0.5)
 
 
 @pytest.mark.parametrize("sigma", [0.05, 0.5, 5.0])
 def test_with_many_rows_the_noise_is_that_of_least_squares(sigma: float) -> None:
+    """With 400 rows and 6 weights a ridge regression has little to gain: its residuals are nearly those of least
+    squares, whose standard error is 3.6 %."""
     rng = np.random.default_rng(8)
-    X = np.hstack([rng.standard_normal((400, 5)), np.ones((400, 1))])
-    y = X @ rng.standard_normal(6) + sigma * rng.standard_normal(400)
-    residuals = y - X @ np.linalg.lstsq(X, y)[0]
-    found = noise_level(X.T @ X, X.T @ y, y @ y, 400)
-    assert found == pytest.approx(np.sqrt(residuals @ residuals / 394), rel=1e-10)
-    # A collinear column changes nothing, and neither do other units of the columns.
-    twice = np.hstack([X, X[:, :1] + X[:, 1:2]]) * 10.0 ** np.arange(-3, 4)
-    assert noise_level(twice.T @ twice, twice.T @ y, y @ y, 400) == pytest.approx(found, rel=1e-6)
+    X = rng.standard_normal((400, 5))
+    y = X @ rng.standard_normal(5) + 1.0 + sigma * rng.standard_normal(400)
+    full = np.c_[X, np.ones(400)]
+    residuals = y - full @ np.linalg.lstsq(full, y)[0]
+    parts = [fs.Client(f"c{i}", X[i::3], y[i::3]) for i in range(3)]
+    found = found_for(parts, EarlyStopping(fs.Squared(intercept="free")))
+    assert found.sigma == pytest.approx(np.sqrt(residuals @ residuals / 394), rel=0.02)
 
 
 def test_the_noise_is_recovered_on_average() -> None:
-    """Fewer rows than twice the rank: over 100 smooth targets the estimate is right within two standard errors and
+    """Features that can fit everything: over 40 smooth targets the estimate is right within two standard errors and
     the bias that smoothing leaves, 5 %."""
-    y = TRUTH[:, None] + SIGMA * np.random.default_rng(1).standard_normal((N, 100))
-    each = [noise_level(FEATURES.T @ FEATURES, FEATURES.T @ one, one @ one, N) for one in y.T]
-    assert abs(np.mean(each) - SIGMA) <= 0.05 * SIGMA + 2 * np.std(each) / 10
+    y = TRUTH[:, None] + SIGMA * np.random.default_rng(1).standard_normal((N, 40))
+    each = [found_for(clients(one), EarlyStopping(LOSS)).sigma for one in y.T]
+    assert abs(np.mean(each) - SIGMA) <= 0.05 * SIGMA + 2 * np.std(each) / np.sqrt(40)
     assert min(each) > 0.5 * SIGMA
-    assert noise_level(np.eye(2), np.zeros(2), np.zeros(()), 5) == 0.0
+
+
+def test_an_estimated_norm_makes_the_time_free_of_units() -> None:
+    """Twenty times the function and the noise: the paper's rule, for norm 1, would stop far too early."""
+    one, other = (found_for(clients(unit * TARGETS), EarlyStopping(LOSS, norm=None)) for unit in (1.0, 20.0))
+    assert one.rounds == other.rounds
+    assert other.norm == pytest.approx(20 * one.norm, rel=1e-6)
+    assert other.sigma == pytest.approx(20 * one.sigma, rel=1e-6)
+    fixed = found_for(clients(20 * TARGETS), EarlyStopping(LOSS))
+    assert fixed.rounds is not None
+    assert one.rounds is not None
+    assert fixed.rounds < one.rounds / 3
 
 
 def test_no_noise_no_stop() -> None:
@@ -134,20 +149,24 @@ def times(parts: list[fs.Client], rule: EarlyStopping, transport: str = "in_proc
 
 
 def test_weights_offsets_and_an_intercept() -> None:
+    """N is the sum of the weights, and the noise of a row of weight s is σ/√s."""
     loss = fs.Squared(intercept="free")
-    _, rounds = times(weighted(), EarlyStopping(loss))
+    _, rounds = times(weighted(), EarlyStopping(loss, 0.3))
     X = np.vstack([np.c_[c.X, np.ones(c.n_samples)] for c in weighted()])
-    y = np.concatenate([c.y - c.offset for c in weighted()])
     s = np.concatenate([c.sample_weight for c in weighted()])
+    spectrum = np.linalg.eigvalsh((X.T * s) @ X / s.sum())
+    assert rounds == stopping_round(spectrum, 0.3, int(s.sum()), 0.5)
+    # Residuals of rows in units of their weights, y without its offset.
+    y = np.concatenate([c.y - c.offset for c in weighted()])
     root = np.sqrt(s)
     residual = root * y - (root[:, None] * X) @ np.linalg.lstsq(root[:, None] * X, root * y)[0]
-    sigma = np.sqrt(residual @ residual / (len(y) - 5))
-    spectrum = np.linalg.eigvalsh((X.T * s) @ X / s.sum())
-    assert rounds == stopping_time(spectrum, sigma, 0.5, samples=s.sum())
+    found = found_for(weighted(), EarlyStopping(loss))
+    assert found.sigma == pytest.approx(np.sqrt(residual @ residual / (len(y) - 5)), rel=0.05)
     # Another unit of the weights is no other problem; nor is another unit of the targets, if the norm says so.
-    assert times(weighted(unit=7.0), EarlyStopping(loss))[1] == rounds
-    assert times(weighted(scale=100.0), EarlyStopping(loss, norm=100.0))[1] == rounds
-    assert times(weighted(), EarlyStopping(loss, sigma))[1] == rounds
+    again = found_for(weighted(unit=7.0), EarlyStopping(loss))
+    assert again.rounds == found.rounds
+    assert again.sigma == pytest.approx(np.sqrt(7) * found.sigma, rel=1e-6)
+    assert found_for(weighted(scale=100.0), EarlyStopping(loss, norm=100.0)).rounds == found.rounds
 
 
 def test_torch_sparse_and_worker_processes() -> None:
