@@ -99,6 +99,8 @@ def test_models_without_weights() -> None:
 def test_mistakes_end_the_run_before_its_first_round() -> None:
     with pytest.raises(ConfigError, match="no client has held-out rows"):
         fs.run(ALGORITHM, PROBLEM.clients(), evaluation=fs.Evaluation(PROBLEM.loss))
+    with pytest.raises(ConfigError, match="evaluation is an Evaluation"):
+        fs.run(ALGORITHM, held(), evaluation=PROBLEM.loss)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"shape \(7,\), this loss needs \(6,\)"):
         fs.run(ALGORITHM, held(), evaluation=fs.Evaluation(fs.Logistic()))
 
