@@ -105,6 +105,16 @@ def test_mistakes_end_the_run_before_its_first_round() -> None:
         fs.run(ALGORITHM, held(), evaluation=fs.Evaluation(fs.Logistic()))
 
 
+def test_a_run_that_diverges_ends_as_such() -> None:
+    loss = fs.Squared(l2=1e-2)
+    clients = fs.data.hold_out(PROBLEMS["squared | unbalanced"].clients(), 0.4)
+    run = fs.run(
+        fs.FedAvg(loss, fs.GradientSteps(5, step_size=1e30)), clients, rounds=50, evaluation=fs.Evaluation(loss),
+        stopping=fs.Patience(60, evaluation=fs.Evaluation(loss)),
+    )  # fmt: skip
+    assert run.status == "diverged"
+
+
 def test_an_absent_client_does_not_lose_what_was_learned() -> None:
     """It is missing from some rows, which say so; and if it is gone at the end, the run says so too."""
     road = Road(held(), {held()[0].name: range(4, 6)})
