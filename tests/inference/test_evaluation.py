@@ -486,3 +486,17 @@ def test_rows_without_weight_are_no_rows() -> None:
     assert fs.evaluate(w, weightless, fs.Evaluation(loss, least=2)).weight == 4.0
     with pytest.raises(DataError, match="no client has held-out rows"):
         fs.evaluate(w, weightless, fs.Evaluation(loss, least=3))
+
+
+def test_a_message_names_no_transformer_of_its_own() -> None:
+    """A transformer of scikit-learn is used only if the client's own protocol has it too."""
+    from_loss = fs.features.Transformer("PolynomialFeatures", {"degree": 2})
+    rng = np.random.default_rng(0)
+    clients = [fs.Client(f"c{i}", rng.standard_normal((30, 2)), rng.standard_normal(30)) for i in range(2)]
+    loss = fs.Squared(l2=1e-2, features=from_loss)
+    run = fs.run(fs.Newton(loss), clients, preprocess=fs.data.Preprocess())
+    found = fs.evaluate(run.model, clients, fs.Evaluation(loss, rows="own"))  # raw columns, so it is sent whole
+    residual = np.concatenate([run.model.predict(one.X) - one.y for one in clients])
+    close(found.deviance, np.mean(residual**2))
+    with pytest.raises(fs.errors.FedsolveError, match="only by a loss with the same features"):
+        fs.evaluate(run.model, clients, fs.Evaluation(fs.Squared(), rows="own"))
