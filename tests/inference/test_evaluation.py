@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import fedsolve as fs
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.inference.sent_model import SentModel
+from fedsolve.models import KernelExpansion
 from fedsolve.runfiles import run_file as config
 from fedsolve.runfiles.problem import prepare
 from fedsolve.typing import Array
@@ -500,3 +501,16 @@ def test_a_message_names_no_transformer_of_its_own() -> None:
     close(found.deviance, np.mean(residual**2))
     with pytest.raises(fs.errors.FedsolveError, match="only by a loss with the same features"):
         fs.evaluate(run.model, clients, fs.Evaluation(fs.Squared(), rows="own"))
+
+
+def test_a_kernel_expansion() -> None:
+    """A model of the library that has no weights for the clients' columns."""
+    rng = np.random.default_rng(1)
+    X, y = rng.uniform(size=(60, 1)), rng.standard_normal(60)
+    model = KernelExpansion(X[:20], rng.standard_normal(20), fs.features.Sobolev())
+    clients = fs.data.hold_out([fs.Client(f"c{i}", X[i::3], y[i::3]) for i in range(3)], 0.5)
+    found = fs.evaluate(model, clients, fs.Squared(), transport="processes")
+    held = [one.held for one in clients]
+    X, y = np.concatenate([one.X for one in held]), np.concatenate([one.y for one in held])
+    close(found.deviance, np.mean((model.predict(X) - y) ** 2))
+    close(found.r2, sk.r2_score(y, model.predict(X)))
