@@ -45,6 +45,16 @@ def test_text_for_a_regression() -> None:
         score(model("identity"), np.zeros(2), np.array(["a", "b"], dtype=object))
 
 
+@pytest.mark.parametrize("of", [model("logistic"), model("logistic", ("dead", "alive")), model("softmax")])
+def test_targets_that_are_called_otherwise_are_no_score_of_zero(of: LinearModel) -> None:
+    with pytest.raises(DataError, match=r"the targets are \['no', 'yes'\], and this model calls its classes"):
+        score(of, np.zeros(3, dtype=int), np.array(["yes", "no", "yes"], dtype=object))
+
+
+def test_a_file_without_the_class_that_is_told_from_the_rest_has_a_score() -> None:
+    assert score(model("logistic", ("not b", "b")), np.array(["not b", "b"]), np.array(["a", "c"])) == 0.5
+
+
 def test_names() -> None:
     assert score_name(model("softmax")) == "accuracy"
     assert score_name(model("exponential")) == score_name(None) == "R²"

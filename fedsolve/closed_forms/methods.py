@@ -91,10 +91,12 @@ def method_of(algorithm: FedAvg | FedProx, step_size: float | None = None) -> Me
         algorithm: `fs.FedAvg` with full gradient steps, or `fs.FedProx`.
         step_size: For a FedAvg that leaves it to the run: what the run has chosen, `run.state.step_size`.
     """
+    # Whatever else an algorithm or its gradient steps may be told to do (batches, for one) has its default here.
     if isinstance(algorithm, FedProx):
+        if algorithm != FedProx(algorithm.loss, algorithm.pull):
+            raise ConfigError(f"only exact proximal steps on all rows have this closed form, got {algorithm!r}")
         return ProximalStep(1 / algorithm.pull)
     local = algorithm.local
-    # Whatever else gradient steps may be told to do (batches, for one) has its default, and is not done.
     if not isinstance(local, GradientSteps) or local != GradientSteps(steps=local.steps, step_size=local.step_size):
         raise ConfigError(f"only full gradient steps of one size have this closed form, got {local!r}")
     found = local.step_size if local.step_size is not None else step_size

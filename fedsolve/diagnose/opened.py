@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
+from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.ledger import Ledger
@@ -46,8 +47,19 @@ def opened(
             yield fed
         return
     with open_federation(clients, dict(collect(name, protocol)), transport=transport, seed=seed) as fed:
+        _check_columns(fed)
         check_resources(protocol, protocol.loss, fed, label)
         yield fed
+
+
+def _check_columns(fed: Federation) -> None:
+    """Raise if a client's columns need preprocessing, which a diagnosis does not do."""
+    for name, info in fed.info.items():
+        if info.features is None:
+            raise DataError(
+                f"client {name!r} has text columns or missing values, and a diagnosis in Python does not preprocess: "
+                "encode and impute them first, use `fedsolve diagnose` with a run file, or ask in a Session after a run"
+            )
 
 
 def since(fed: Federation, before: int) -> Ledger:

@@ -155,12 +155,16 @@ class _MeanOf(Total):
         self.weights, self.weight = weights, 0.0
 
     def add_reply(self, client: str, value: Value) -> None:
+        weight = None
         if self.weights is None:
             self.weight += 1.0
-            self.add(value)
         else:
             weight = self.weights[client]
             self.weight += weight  # of those who answered: the mean is theirs
+        so_far = self._sum
+        if so_far is not None and type(value) is so_far.kind:  # as a rule
+            so_far.add(value, weight)
+        else:
             self.add(value, weight)
 
     def outcome(self) -> Value:

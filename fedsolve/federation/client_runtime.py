@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.joining import JOINED
 from fedsolve.federation.link_meter import Meter, used_before, used_so_far, write_down
 from fedsolve.federation.links import UNLIMITED
-from fedsolve.federation.memory import Memory
+from fedsolve.federation.memory import Memory, scope_of
 from fedsolve.federation.memory_store import MemoryStore
 from fedsolve.federation.served_steps import Joined, Served, ServedStep, check_arguments
 from fedsolve.federation.versions import still_needed
@@ -54,6 +54,15 @@ class Ahead(NamedTuple):
     results: list[Part]
     counts: list[Counts]
     seconds: float
+
+
+class AgreedCall(NamedTuple):
+    """A call that has been looked up and whose arguments have been checked, for all clients that agreed to the same."""
+
+    agreed: object  # the steps among which it was found
+    protocol: object
+    function: Callable[..., Value]
+    scope: str  # of the protocol, in the memory
 
 
 class Runtime:
@@ -95,11 +104,19 @@ class Runtime:
     def prepare(self, request: Request) -> Memory | Reply | Failure:
         """The memory from which the request's calls start, if it may be answered at all."""
         try:
-            last, head = self._last_request, request.preamble
-            if last is not None and last.preamble.number == head.number and last.preamble.attempt == head.attempt:
+            _, attempt, _, _, number, used, _, _ = request.preamble
+            versions, calls = self.versions, len(request.arguments)
+            if calls == 1 and attempt == self.attempt and next(reversed(versions), -1) == used < number:
+                found = versions[used]  # as a rule: one call, which builds on the latest reply
+            elif (last := self._last_request) is not None and _same_number(last.preamble, request.preamble):
                 assert self._last_reply is not None
                 return self._answer_again(last, request, self._last_reply)
-            return Memory(self._admit(request), self.types)
+            else:
+                found = self._admit(request)
+            joined = found.get(JOINED)
+            if joined is not self._joined:
+                self._joined, self._open = joined, self.serves.agreed(joined)
+            return Memory(found, self.types)
         except Exception as error:  # reported, not hidden: the server raises it with the client's name
             return _failure(request.preamble, "session", error)
 
@@ -119,12 +136,17 @@ class Runtime:
                 started, routes = started - spent, routes[len(results) :]
             for route in routes:
                 index = len(results)
-                client.enter(
-                    memory, (head.seed, head.round, head.exchange, index), route[0] + ":"
-                )  # `scope_of`, in the hot path
+                arguments = request.arguments[index]
+                call = arguments.checked
+                if type(call) is not AgreedCall or call.agreed is not self._open:  # the first client finds it for all
+                    call = arguments.checked = self._agreed_call(route, arguments)
+                client.enter(memory, (head.seed, head.round, head.exchange, index), call.scope)
                 if meter is not None:
                     client.room = meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
-                part = self._call(route, request.arguments[index])
+                if client.is_numpy:
+                    part = Part(call.function(call.protocol, client, **arguments.value))
+                else:
+                    part = self._converted(call, arguments.value)
                 if meter is not None:
                     meter.add(route, self.serves.purposes[route[0]], part.size)
                 results.append(part)
@@ -141,10 +163,15 @@ class Runtime:
 
     def finish(self, request: Request, memory: Memory, reply: Reply) -> Reply | Failure:
         """Remember what the calls remembered; from here on the reply may leave."""
-        try:
-            self._commit(request.preamble, memory.data)
-        except Exception as error:
-            return _failure(request.preamble, "session.store", error)
+        _, attempt, _, _, number, used, keep, _ = request.preamble
+        versions = self.versions
+        if keep == used == next(reversed(versions), -1) and attempt == self.attempt and self.store is None:
+            self.versions = {used: versions[used], number: memory.data}  # as a rule: the one before, and this one
+        else:
+            try:
+                self._commit(request.preamble, memory.data)
+            except Exception as error:
+                return _failure(request.preamble, "session.store", error)
         if self.serves.remember:
             self._last_request, self._last_reply = request, reply
         return reply
@@ -157,20 +184,20 @@ class Runtime:
             return Failure(wire.peek(data), type(error).__name__, "decode", str(error)).encode()
         return self.answer(request).encode()
 
-    def _call(self, route: Route, arguments: Part) -> Part:
-        """Run one step."""
+    def _agreed_call(self, route: Route, arguments: Part) -> AgreedCall:
+        """What to run, if the server may call it, with these arguments."""
         found = self._open.get((route[0], route[1]))
         if found is None:
             raise self._no_step((route[0], route[1]))
         protocol, function, contract = found
-        if arguments.checked is not contract:
-            check_arguments(".".join(route[:2]), contract.arguments, arguments.value)
-            arguments.checked = contract
+        check_arguments(".".join(route[:2]), contract.arguments, arguments.value)
+        return AgreedCall(self._open, protocol, function, scope_of(route[0]))
+
+    def _converted(self, call: AgreedCall, arguments: Mapping[str, Value]) -> Part:
+        """A step of a client that computes with another array library."""
         client = self.client
-        if client.is_numpy:
-            return Part(function(protocol, client, **arguments.value))
-        own = {name: client.localise(value) for name, value in arguments.value.items()}
-        return Part(client.globalise(function(protocol, client, **own)))
+        own = {name: client.localise(value) for name, value in arguments.items()}
+        return Part(client.globalise(call.function(call.protocol, client, **own)))
 
     def agreed_step(self, route: Route) -> ServedStep | None:
         """Protocol, function and contract of a step that the server may call; None: it may not."""
@@ -203,9 +230,6 @@ class Runtime:
             raise self._lost(used)
         if number <= used:
             raise ProtocolMismatch(f"request {number} builds on reply {used}, which is not earlier")
-        joined = found.get(JOINED)
-        if joined is not self._joined:
-            self._joined, self._open = joined, self.serves.agreed(joined)
         return found
 
     def _lost(self, number: int) -> MemoryLost:
@@ -293,11 +317,16 @@ class Runtime:
         write_down(memory, head.attempt, head.round, meter)
 
     def _sending_less(self) -> str:
-        if "folds" in self.serves.protocols:  # a cross-validation
-            return ", or set a smaller reply_bytes, so that less is asked for at a time"
+        for protocol in self.serves.protocols.values():
+            if hint := getattr(protocol, "asking_less", ""):
+                return f", or {hint}"
         if getattr(self.serves.protocols.get("algorithm"), "fits_link", False):
             return ""
         return ", or use an algorithm that sends less or fits what it sends to the link"
+
+
+def _same_number(one: Preamble, other: Preamble) -> bool:
+    return one.number == other.number and one.attempt == other.attempt
 
 
 def _failure(head: Preamble, where: str, error: Exception) -> Failure:

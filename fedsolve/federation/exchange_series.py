@@ -67,7 +67,7 @@ class Exchanges:
         policy, known, asked = self.participation, self.acknowledged, question.asked
         routes, names = self.routes.of(question.calls, question.purposes)
         head = Preamble(REQUEST, self.attempt, round, question.exchange, self.number, 0, 0, self.seed)
-        requests = make_requests(head, routes, question.calls, asked, known.used, known.keep)
+        requests = make_requests(head, routes, question.calls, asked, known.states(asked))
         answers = Answers(
             self.transport,
             policy,

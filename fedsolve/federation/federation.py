@@ -166,8 +166,10 @@ class Federation:
 
     def take_back(self) -> None:
         """Let the clients forget what they remember from the last exchange, as if their replies had been lost: for a
-        point that was tried and rejected. A missing client goes back too, when next asked. The accounts stay."""
+        point that was tried and rejected. A missing client goes back too, when next asked; so does the server's own
+        data, with what it was asked since. The accounts stay."""
         self._exchanges.acknowledged.take_back()
+        self._own.take_back()
 
     @property
     def server(self) -> Client:
@@ -407,6 +409,7 @@ class Federation:
 
     def _ask(self, question: Question) -> tuple[Value, ...] | None:
         """One exchange, with its accounts written down; None if nobody answered."""
+        self._own.remember()
         for place, call in enumerate(question.calls):
             if call.counts_server:
                 question.own[place] = self._own.run(call, self._exchanges.routes.name_of(call.protocol))

@@ -110,6 +110,10 @@ class Ledger:
     records: list[ExchangeRecord] = field(default_factory=list)
     server_counts: list[tuple[int, dict[str, int]]] = field(default_factory=list)
 
+    def copy(self) -> Ledger:
+        """The accounts as they are now."""
+        return Ledger(list(self.records), list(self.server_counts))
+
     def entries(self) -> Iterator[Entry]:
         """Every line: by exchange, client, call and direction."""
         for record in self.records:
@@ -218,7 +222,7 @@ class Receipts:
             self.sizes += (reply.overhead, part.size, 0, part.scalars)
             into = self.counts[0]
             for what, amount in reply.counts[0].items():
-                into[what] = into.get(what, 0) + amount
+                into[what] = into[what] + amount if what in into else amount
             return
         self.sizes += (reply.overhead, *[part.size for part in results], 0, *[part.scalars for part in results])
         for into, one in zip(self.counts, reply.counts, strict=True):
@@ -288,11 +292,13 @@ def record_of(
 
 def sizes_down(requests: Mapping[str, Request]) -> list[int]:
     """Sizes, then scalars, of the parts of each request; of one, if all got the same."""
-    distinct = list(requests.values())
-    if len({id(one.arguments) for one in distinct}) == 1:
-        distinct = distinct[:1]
+    distinct: Iterable[Request] = requests.values()
+    if len(set(map(id, distinct))) == 1 or len({id(one.arguments) for one in distinct}) == 1:
+        distinct = (next(iter(distinct)),)
     sizes: list[int] = []
     for one in distinct:
-        sizes += (PREAMBLE_SIZE + one.routes.size, *[part.size for part in one.arguments])
-        sizes += (0, *[part.scalars for part in one.arguments])
+        sizes.append(PREAMBLE_SIZE + one.routes.size)
+        sizes += [part.size for part in one.arguments]
+        sizes.append(0)
+        sizes += [part.scalars for part in one.arguments]
     return sizes

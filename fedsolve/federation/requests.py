@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fedsolve.federation.calls import ByClient, Call, for_client
 from fedsolve.wire.encoding import Part, Preamble
@@ -16,23 +16,22 @@ def make_requests(
     routes: Part,
     calls: Sequence[Call[object]],
     asked: tuple[str, ...],
-    used: Mapping[str, int],
-    keep: Mapping[str, int],
+    states: Sequence[State],
 ) -> dict[str, Request]:
     """One request for each client that is asked, in their order.
 
     Args:
         head: The preamble; `used` and `keep` are filled in for each client.
-        used: Which reply of each client was used last.
-        keep: Which reply of each client the server would go back to.
+        states: Of each client that is asked; a single one, if all are in the same.
     """
-    states = [*zip(map(used.__getitem__, asked), map(keep.__getitem__, asked), strict=True)]
-    if any([isinstance(value, ByClient) for call in calls for value in call.arguments.values()]):
-        return _individual(head, routes, calls, asked, states)
-    shared, distinct = tuple([Part(call.arguments) for call in calls]), set(states)
-    if len(distinct) == 1:  # as a rule
-        return dict.fromkeys(asked, _request(head, routes, distinct.pop(), shared))
-    made = {state: _request(head, routes, state, shared) for state in distinct}
+    for call in calls:
+        for value in call.arguments.values():
+            if type(value) is ByClient:
+                return _individual(head, routes, calls, asked, states if len(states) > 1 else [*states] * len(asked))
+    shared = tuple([Part(call.arguments) for call in calls])
+    if len(states) == 1:  # as a rule
+        return dict.fromkeys(asked, _request(head, routes, states[0], shared))
+    made = {state: _request(head, routes, state, shared) for state in set(states)}
     return {name: made[state] for name, state in zip(asked, states, strict=True)}
 
 

@@ -25,12 +25,12 @@ class Routes:
 
     def of(self, calls: Sequence[Call[object]], purposes: Sequence[Purpose]) -> tuple[Part, tuple[str, ...]]:
         """The routes of the calls (protocol, step, purpose, verb), and their names in the ledger."""
-        key = tuple(
-            [
-                (self.name_of(call.protocol), call.name, purpose, call.verb)
-                for call, purpose in zip(calls, purposes, strict=True)
-            ]
-        )
+        parts: list[tuple[str, str, str, str]] = []
+        for call, purpose in zip(calls, purposes, strict=True):
+            known = self._names.get(id(call.protocol))
+            name = self.name_of(call.protocol) if known is None else known[1]
+            parts.append((name, call.name, purpose, call.verb))
+        key = tuple(parts)
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = (

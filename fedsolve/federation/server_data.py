@@ -8,7 +8,7 @@ from __future__ import annotations
 from fedsolve.errors import DataError, WrongType
 from fedsolve.federation.calls import Call, for_client
 from fedsolve.federation.client import Client
-from fedsolve.federation.memory import scope_of
+from fedsolve.federation.memory import Memory, scope_of
 from fedsolve.federation.served_steps import check_arguments
 from fedsolve.typing import Value
 
@@ -24,6 +24,7 @@ class OwnData:
         self._client = client
         self._moment = (0, 0, 0)
         self._calls = 0
+        self._before: dict[str, Value] = {}
 
     @property
     def client(self) -> Client:
@@ -34,8 +35,22 @@ class OwnData:
 
     def enter(self, seed: int, round: int, exchange: int) -> None:
         """A new moment: chance is seeded like a client's, counts add up."""
+        if self._client is None:
+            return
+        moment = (seed, round, exchange)
+        if moment != self._moment:  # an exchange that only measures or sets up is no new moment: chance goes on
+            self._moment, self._calls = moment, 0
+        self._begin(self._client, "")
+
+    def remember(self) -> None:
+        """What is remembered now is what `take_back` goes back to."""
         if self._client is not None:
-            self._moment, self._calls = (seed, round, exchange), 0
+            self._before = dict(self._client.memory.data)
+
+    def take_back(self) -> None:
+        """Forget what was remembered since `remember`."""
+        if self._client is not None:
+            self._client.memory = Memory(self._before, self._client.memory.types)
             self._begin(self._client, "")
 
     def _begin(self, client: Client, scope: str) -> None:

@@ -38,10 +38,12 @@ class LinearPredictor(Penalised):
         last = client.last(key)
         if last is None:
             self._check_shape(client, design, "w", w)
-        elif same_point(last[0], w):
-            return last[1]
-        elif last[0].shape != w.shape or last[0].dtype != w.dtype:  # weights like the last ones fit as those did
-            self._check_shape(client, design, "w", w)
+        else:
+            point, kept = last
+            if point is w or same_point(point, w):
+                return kept
+            if point.shape != w.shape or point.dtype != w.dtype:  # weights like the last ones fit as those did
+                self._check_shape(client, design, "w", w)
         eta = design.matvec(w)
         if client.offset is not None:
             eta = eta + client.offset

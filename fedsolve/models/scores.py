@@ -8,6 +8,7 @@ import numpy as np
 
 from fedsolve.errors import DataError
 from fedsolve.tables.labels import same_label
+from fedsolve.text import shortened
 from fedsolve.typing import Array
 
 
@@ -39,16 +40,32 @@ def score(model: Scored, predictions: Array, truth: Array) -> float | None:
             class probabilities for each sample, or numbers for a regression.
 
     For a model of two classes whatever is not the second one counts as the first. Raises DataError for text where the
-    model is a regression.
+    model is a regression, and where not a single target is one of the model's classes: then both call them otherwise.
     """
     if not model.is_classifier:
         return _r_squared(predictions, truth)
     labels = truth if np.ndim(truth) == 1 else np.argmax(truth, axis=1)
+    _check_names(model, predictions, labels)
     if model.one_against_rest:
         positive = 1 if model.classes is None else model.classes[1]
         return float(np.mean(_are(predictions, positive) == _are(labels, positive)))
     pairs = zip(predictions.tolist(), labels.tolist(), strict=True)
     return float(np.mean([same_label(guess, true) for guess, true in pairs]))
+
+
+def _check_names(model: Scored, predictions: Array, labels: Array) -> None:
+    given = set(labels.tolist())
+    known = model.classes
+    if known is None:
+        known = (0, 1) if model.one_against_rest else tuple(range(1 + int(np.max(predictions, initial=1))))
+    if known[0] == f"not {known[1]}":  # made by `load(…, positive=…)`: any other label is this class
+        return
+    if given and not any(same_label(one, other) for one in given for other in known):
+        theirs, ours = (shortened([str(one) for one in names]) for names in (sorted(given, key=str), known))
+        raise DataError(
+            f"the targets are {theirs}, and this model calls its classes {ours}: write the targets as the model "
+            "does, or leave them out"
+        )
 
 
 def _are(labels: Array, label: object) -> Array:

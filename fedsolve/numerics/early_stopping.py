@@ -155,7 +155,8 @@ def fit_spectrum(eigenvalues: Array, projections: Array, mean_square: float, sam
             "a ridge regression that leaves degrees of freedom is needed to estimate the noise; give noise="
         )
     best = int(np.argmin(scores))
-    around = (float(grid[max(best - 1, 0)]), float(grid[min(best + 1, len(grid) - 1)]))
+    before = best - 1 if best and math.isfinite(scores[best - 1]) else best  # no penalty below it may be tried
+    around = (float(grid[before]), float(grid[min(best + 1, len(grid) - 1)]))
     refined = float(minimize_scalar(gcv, bounds=around, method="bounded").x)
     chosen = refined if gcv(refined) < scores[best] else float(grid[best])
     rss, trace, squares = left(chosen)

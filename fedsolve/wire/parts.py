@@ -43,18 +43,15 @@ def _arguments_part(names: tuple[str, ...], *arrays: tuple[np.dtype, tuple[int, 
 
 
 def _has_plain_arrays(value: dict[Value, Value]) -> bool:
+    """Whether the values are arrays that travel as they lie in memory; if so, from here on nobody may change them."""
     if not 0 < len(value) <= FEW:
         return False
-    short = [type(key) is str and len(key) <= SHORT for key in value]
-    return all(short) and all([_plain_array(array) for array in value.values()])
-
-
-def _plain_array(value: Value) -> bool:
-    """Whether a value is an array that travels as it lies in memory; from here on nobody may change it."""
-    if type(value) is np.ndarray and value.flags.c_contiguous:
-        value.setflags(False)  # type: ignore[call-arg]
-        return True
-    return False
+    for key, array in value.items():
+        if type(key) is not str or len(key) > SHORT or type(array) is not np.ndarray or not array.flags.c_contiguous:
+            return False
+    for array in value.values():
+        array.setflags(False)
+    return True
 
 
 class Part:

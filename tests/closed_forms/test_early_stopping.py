@@ -178,6 +178,16 @@ def test_the_noise_is_estimated_from_residuals(kernel: Sobolev | Gaussian, noise
     assert np.abs(found / noise - 1).max() < 1 / 3
 
 
+def test_the_noise_of_a_rough_function_is_not_taken_for_zero() -> None:
+    """40 rows of 4 periods: the ridge regression must not interpolate, or σ̂ would be 0 and a run would never stop."""
+    x, K, _ = problem(40)
+    draws = np.random.default_rng(3).standard_normal((30, 40))
+    found = np.array([noise_from_kernel(K, np.sin(8 * np.pi * x) + 0.5 * one) for one in draws])
+    assert found.min() > 0.5 / 3
+    assert found.mean() == pytest.approx(0.5, rel=0.15)
+    assert fit_kernel(K, np.sin(8 * np.pi * x)).freedom <= 0.9 * 40 + 1e-9
+
+
 def test_of_a_linear_model_it_is_the_usual_estimate() -> None:
     """Where the signal is strong the penalty vanishes, and σ̂² = RSS/(N − p)."""
     rng = np.random.default_rng(5)

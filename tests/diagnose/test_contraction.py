@@ -11,7 +11,7 @@ import scipy.linalg
 import fedsolve as fs
 from fedsolve.diagnose import Contraction, contraction
 from fedsolve.diagnose.contraction import _apart
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.calls import Mean
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.transports import InProcess
@@ -201,3 +201,15 @@ def test_bounds_are_told_apart() -> None:
     assert _apart(0.97, 0.9991, 2) == ("0.9700", "0.9991")
     assert _apart(0.93, 1.2151, 2) == ("0.93", "1.22")
     assert _apart(0.0, 1e-14, 2) == ("0.00", "0.01")
+
+
+@pytest.mark.parametrize("diagnose", [fs.diagnose.contraction, fs.diagnose.heterogeneity])
+def test_columns_that_need_preprocessing(diagnose: Callable[..., object]) -> None:
+    X, y = np.array([[1.0, np.nan], [2.0, 3.0], [0.0, 1.0], [4.0, 4.0]]), np.array([0.0, 1.0, 0.0, 1.0])
+    clients = [fs.Client("a", X, y), fs.Client("b", X, y)]
+    with pytest.raises(DataError, match=r"client 'a' has .* missing values.*does not preprocess.*Session after a run"):
+        diagnose(SQUARED, clients)
+    question = Contraction(SQUARED) if diagnose is fs.diagnose.contraction else fs.diagnose.Heterogeneity(SQUARED)
+    with fs.Session(clients, also={"question": question}) as session:  # what the message says works
+        fs.run(fs.Newton(SQUARED), session, preprocess=fs.data.Preprocess())
+        diagnose(SQUARED, session)

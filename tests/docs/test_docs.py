@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/guide.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/joining.md"])
 def test_the_snippets_run(name: str, folder: Path) -> None:
     """They run as a script, so that worker processes find the classes it defines."""
     pytest.importorskip("pandas")
@@ -56,7 +56,14 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     script.write_text(code.replace('transport="processes"', 'transport="in_process"'), encoding="utf-8")
     names = runpy.run_path(str(script))
     run = names["sparse"]
-    assert any(weight == 0.0 for weight in run.model.coefficients().values())
+    zero = [name for name, value in run.model.coefficients().items() if value == 0.0]
+    assert zero == ["pressure=missing", "smoker=former", "smoker=other"]
+    assert names["model"].predict(names["new"]).tolist() == [1, 0]
+    assert names["model"].predict_proba(names["new"])[:, 1].round(2).tolist() == [0.86, 0.12]
+    some = names["some"]
+    assert (some.status, some.rounds, some.history[-1].cohort) == ("rounds", 100, 3)
+    assert some.history[-1].share == pytest.approx(0.725)
+    assert names["found"].ledger.total().exchanges == 9
     assert names["two"].model.coef.shape == (10, 2)
     assert names["flowers"].converged
     assert names["rates"].converged
@@ -72,7 +79,8 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     assert names["chosen"].converged
     first = fs.run(fs.Newton(fs.Logistic(l2=0.01, intercept="free")), names["by_site"], preprocess=names["preprocess"])
     weights = first.model.coefficients()
-    assert [round(weights[name], 2) for name in ("age", "pressure", "intercept")] == [0.53, 0.48, -0.96]
+    assert [round(value, 2) for value in weights.values()] == [0.53, 0.48, -0.11, 0.46, 1.56, 0.85, -0.96]
+    assert first.model.predict(names["new"]).tolist() == ["yes", "no"]
     assert (first.certificate.kind, first.certificate.is_bound) == ("newton decrement", False)
 
 
@@ -239,6 +247,7 @@ def test_every_key_of_a_run_file_is_described() -> None:
         "evaluation": keys.EvaluationTable,
         "stopping": keys.StoppingTable,
         "select": keys.Select,
+        "gain": keys.Gain,
         "output": keys.Output,
     }
     for name, table in tables.items():

@@ -184,3 +184,51 @@ def test_one_object_for_several_clients_is_one_request() -> None:
         np.testing.assert_array_equal(g[client.name], LOSS.gradient(client, w))
     record = fed.ledger.records[-1]
     assert record.spread(record.bytes_down).shape[1] == 3
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A protocol whose step draws by chance and remembers how often it was asked."""
+
+    @fs.client_step
+    def draw(self, client: fs.Client) -> float:
+        client.memory["asked"] = client.memory.get("asked", 0) + 1
+        return float(client.rng.random())
+
+    @fs.client_step
+    def asked(self, client: fs.Client) -> int:
+        return int(client.memory.get("asked", 0))
+
+
+def chance() -> tuple[Federation, Chance]:
+    protocol, server = Chance(), fs.Client("server", parts()[3].X, parts()[3].y)
+    transport = InProcess(parts()[:3])
+    transport.open({"algorithm": protocol})
+    fed = Federation(transport, {"algorithm": protocol}, server=server)
+    fed.join()
+    fed.begin_round(1)
+    return fed, protocol
+
+
+def test_the_server_draws_anew_after_an_exchange_that_only_measures_or_sets_up() -> None:
+    fed, protocol = chance()
+    drawn = [fed.here(protocol.draw)]
+    fed.measure(fs.Sum(protocol.asked))
+    drawn.append(fed.here(protocol.draw))
+    with fed.setting_up():
+        fed.sum(protocol.asked)
+    drawn.append(fed.here(protocol.draw))
+    fed.sum(protocol.asked)
+    drawn.append(fed.here(protocol.draw))
+    assert len(set(drawn)) == 4
+
+
+def test_what_is_taken_back_is_taken_back_at_the_server_too() -> None:
+    fed, protocol = chance()
+    fed.here(protocol.draw)
+    fed.exchange(fs.Sum(protocol.draw).with_server())
+    fed.here(protocol.draw)
+    assert fed.here(protocol.asked) == 3
+    fed.take_back()
+    assert fed.here(protocol.asked) == 1
+    assert fed.gather(protocol.asked) == dict.fromkeys(fed.clients, 0)

@@ -51,9 +51,12 @@ def test_the_same_clients_are_asked_after_the_run(transport: str) -> None:
     with fs.Session(held, transport, also=also) as session:
         run = fs.run(fs.Newton(LOSS), session, preprocess=fs.data.Preprocess())
         joins = sum("session.join" in record.calls for record in session.fed.ledger.records)
+        of_the_run = run.ledger.total(None)
         found = fs.evaluate(run.model, session, LOSS)
         rho = contraction(LOSS, session, 4, 0, w=run.model.w)
         assert sum("session.join" in record.calls for record in session.fed.ledger.records) == joins
+        assert run.ledger.total(None) == of_the_run  # what is asked later is not the run's
+        assert session.fed.ledger.total(None).exchanges > of_the_run.exchanges
     assert found.samples == sum(one.held.n_samples for one in held)
     assert found.accuracy > 0.5
     assert rho.rho > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, cast
 
 from threadpoolctl import threadpool_limits
 
@@ -75,46 +75,60 @@ class InProcess:
 
     def deliver(self, requests: Mapping[str, Request], deadline: float | None) -> Iterator[tuple[str, Reply | Failure]]:
         self._backwards = not self._backwards
-        asked, early = list(requests.items()), list[tuple[str, Reply | Failure]]()
-        ahead = {} if self._together is None else self._together.ahead(requests)
-        if self._backwards:
-            # Forwards and backwards by turns: the data visited last is still in the processor's cache, and comes first.
-            # But large replies are not held for all: the first one that comes ends this.
-            for name, answer in self._answers(asked[::-1], ahead):
-                early.append((name, answer))
-                if _size(answer) > LARGE:
-                    break
-            early.reverse()
+        ahead = None if self._together is None else self._together.ahead(requests)
+        asked = list(requests.items())
+        return self._both_ways(asked, ahead) if self._backwards else self._answers(asked, ahead)
+
+    def _both_ways(
+        self, asked: list[tuple[str, Request]], ahead: Mapping[str, Ahead] | None
+    ) -> Iterator[tuple[str, Reply | Failure]]:
+        """Every other exchange starts with the last client: the data visited last is still in the processor's cache.
+        But large replies are not held for all: the first one that comes ends this."""
+        early: list[tuple[str, Reply | Failure]] = []
+        for name, answer in self._answers(asked[::-1], ahead):
+            early.append((name, answer))
+            large = _size(answer) > LARGE
+            del answer  # or it would be alive while the next one is computed
+            if large:
+                break
+        early.reverse()
         yield from self._answers(asked[: len(asked) - len(early)], ahead)
         yield from early
 
     def _answers(
-        self, asked: list[tuple[str, Request]], ahead: Mapping[str, Ahead]
+        self, asked: list[tuple[str, Request]], ahead: Mapping[str, Ahead] | None
     ) -> Iterator[tuple[str, Reply | Failure]]:
         """The answers of some clients in turn; of some, the first results are there already.
 
         Each of the three parts of an answer is done for several clients before the next: between them lie passes over
         the clients' data, which drive everything else out of the processor's cache.
         """
+        runtimes = self._runtimes
         for start in range(0, len(asked), TOGETHER):
-            block = [(name, self._runtimes[name], request) for name, request in asked[start : start + TOGETHER]]
-            prepared = [runtime.prepare(request) for _, runtime, request in block]
-            done: list[Reply | Failure | None] = []
-            held = 0
-            for index, memory in enumerate(prepared):
-                name, runtime, request = block[index]
-                answer = runtime.run(request, memory, ahead.get(name)) if isinstance(memory, Memory) else memory
-                done.append(answer)
-                held += _size(answer)
-                del answer  # or it would be alive while the next one is computed
-                if held > LARGE:  # summed at once, the next one uses the same memory, still in the cache
-                    ready, held = _finish(block, prepared, done), 0
-                    while ready:
-                        yield ready.pop()
-                    done = [None] * (index + 1)
-            ready = _finish(block, prepared, done)
-            while ready:
-                yield ready.pop()
+            block = asked[start : start + TOGETHER]
+            prepared = [runtimes[name].prepare(request) for name, request in block]
+            done: list[Reply | Failure] = []
+            held, last, given = 0, len(block) - 1, 0
+            for place, memory in enumerate(prepared):
+                name, request = block[place]
+                if type(memory) is Memory:
+                    done.append(runtimes[name].run(request, memory, None if ahead is None else ahead.get(name)))
+                    held += _size(done[-1])
+                else:
+                    done.append(cast(Reply | Failure, memory))
+                if held <= LARGE and place < last:
+                    continue
+                # Large ones are summed at once: the next one uses the same memory, still in the cache.
+                done.reverse()
+                held = 0
+                while done:
+                    answer, memory = done.pop(), prepared[given]
+                    name, request = block[given]
+                    given += 1
+                    if type(memory) is Memory and type(answer) is Reply:
+                        answer = runtimes[name].finish(request, memory, answer)
+                    yield name, answer
+                    del answer  # or it would be alive while the next one is computed
 
     @property
     def remember_replies(self) -> bool:
@@ -137,22 +151,6 @@ class InProcess:
         if hasattr(self._limits, "restore_original_limits"):
             self._limits.restore_original_limits()
         self._limits = nullcontext()
-
-
-def _finish(
-    block: Sequence[tuple[str, Runtime, Request]],
-    prepared: Sequence[Memory | Reply | Failure],
-    done: list[Reply | Failure | None],
-) -> list[tuple[str, Reply | Failure]]:
-    """What was done and not yet given out, the last first, with what the clients remember of it."""
-    ready: list[tuple[str, Reply | Failure]] = []
-    while done and (answer := done.pop()) is not None:
-        name, runtime, request = block[len(done)]
-        memory = prepared[len(done)]
-        if type(memory) is Memory and type(answer) is Reply:
-            answer = runtime.finish(request, memory, answer)
-        ready.append((name, answer))
-    return ready
 
 
 def _size(answer: Reply | Failure) -> int:
