@@ -42,6 +42,7 @@ from fedsolve.local import (
     Richardson,
     StepDecay,
 )
+from fedsolve.loop.early_stopping import EarlyStopping
 from fedsolve.loop.history import Run
 from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
@@ -61,6 +62,7 @@ __all__ = [
     "Armijo",
     "Client",
     "Cosine",
+    "EarlyStopping",
     "Evaluation",
     "FedAvg",
     "FedDyn",

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.local import GradientSteps, LocalSolver, first_step, step_in_round
@@ -74,6 +75,13 @@ class FedAvg:
 
     def footprint(self, sizes: Sizes) -> Footprint:
         return Footprint(sent=sizes.weights)
+
+    def pace(self, state: State) -> tuple[float, int]:
+        """η and s, where each of the s steps is a gradient step on all samples (Su et al., equation 5)."""
+        local = self.local
+        if not isinstance(local, GradientSteps) or local != GradientSteps(local.steps, local.step_size):
+            raise ConfigError(f"the theory of early stopping is that of gradient steps on all samples, got {local}")
+        return state.step_size, local.steps
 
     def model(self, state: State) -> Model:
         return self.loss.model(state.w)

@@ -88,5 +88,11 @@ class FedProx:
     def footprint(self, sizes: Sizes) -> Footprint:
         return proximal_footprint(self.loss, self.local, sizes)
 
+    def pace(self, state: State) -> tuple[float, int]:
+        """η = 1/pull, and one exact proximal step in a round (Su et al., equation 6)."""
+        if self.local is not None:
+            raise ConfigError(f"the theory of early stopping is that of exact proximal steps, got {self.local}")
+        return 1.0 / self.pull, 1
+
     def model(self, state: State) -> Model:
         return self.loss.model(state.w)

@@ -1,8 +1,10 @@
 """What is said about a fitted model: how good it is on rows that it was not learned from, and for whom."""
 
-from fedsolve.inference.evaluation import ClientEvaluation, Evaluated, Evaluation, evaluate
+from fedsolve.inference.evaluated import ClientEvaluation, Evaluated, Figures
+from fedsolve.inference.evaluation import Evaluation
 from fedsolve.inference.federation_gain import FederationGain, federation_gain
 from fedsolve.inference.gain_table import ClientGain, FederationGains
+from fedsolve.inference.judging import evaluate
 
 __all__ = [
     "ClientEvaluation",
@@ -11,6 +13,7 @@ __all__ = [
     "Evaluation",
     "FederationGain",
     "FederationGains",
+    "Figures",
     "evaluate",
     "federation_gain",
 ]

@@ -30,6 +30,7 @@ from fedsolve.federation.client_runtime import Runtime, Served
 from fedsolve.federation.joining import JOINED
 from fedsolve.federation.protocol import collect, fingerprint, signature, steps
 from fedsolve.inference.evaluation import Evaluation
+from fedsolve.inference.sent_model import SentModel, send
 from fedsolve.local import CG, Adam, GradientSteps, Momentum, ProximalSteps, Richardson
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.losses import LinearLoss
@@ -114,6 +115,7 @@ def _others() -> Iterator[tuple[str, Any, Client]]:
         yield "folds", FoldFits((loss,), 3, 0), client
         if loss.quadratic:
             yield "folds", FoldSums((loss,), 3, 0), client
+    yield "stopping", fs.EarlyStopping(fs.Squared(intercept="free")), Client("several", _inputs(9, 3), _inputs(9, 2))
     yield "preprocess", Preprocess(), dense()
     yield "preprocess", Preprocess(centre=False), sparse()
     yield "preprocess", Preprocess(SCHEMA), table()
@@ -220,6 +222,21 @@ class Maker:
         columns = self.protocol._columns(self.client)
         fill, zero, one = np.zeros(len(columns)), np.zeros(len(columns)), np.ones(len(columns))
         return Transform(columns, fill, zero, one)
+
+    # evaluation
+    def any_edges(self) -> np.ndarray:
+        return np.tile(np.linspace(-2.0, 2.0, 5), (len(self.protocol.edges()), 1))
+
+    def held_spread_mean(self) -> np.ndarray:
+        assert self.loss is not None
+        return np.full(int(np.prod(self.loss.outputs(self.client), dtype=int)), 0.5)
+
+    def held_bins_w(self) -> SentModel:
+        assert self.loss is not None
+        return send(self.loss.model(self.weights()))
+
+    def any_line(self) -> np.ndarray:
+        return np.array([0.1, 0.9])
 
     # cross-validation
     def any_questions(self) -> np.ndarray:
@@ -336,7 +353,7 @@ def subjects() -> list[Subject]:
     for loss, client in _losses():
         for algorithm in _algorithms(loss):
             protocols = {**dict(collect("algorithm", algorithm)), "measure": Measure(loss), "inspect": Inspect(loss)}
-            protocols["evaluation"] = Evaluation(loss)
+            protocols["evaluation"] = Evaluation(loss, rows="own")
             made.append(subject(f"{type(algorithm).__name__} {type(loss).__name__}", protocols, client))
     for name, protocol, client in _others():
         made.append(subject(f"{type(protocol).__name__} {client.name}", dict(collect(name, protocol)), client))
