@@ -7,10 +7,12 @@ from fedsolve.algorithms import (
     GIANT,
     SHED,
     FedAvg,
+    FedDyn,
     FedNewton,
     FedNewtonCG,
     FedNL,
     FedProx,
+    FedSplit,
     MontDec,
     Newton,
     Scaffold,
@@ -28,7 +30,19 @@ from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
 from fedsolve.inference import Evaluation, evaluate
-from fedsolve.local import CG, GradientSteps, LocalSolver, Richardson
+from fedsolve.local import (
+    CG,
+    Adam,
+    Cosine,
+    GradientSteps,
+    InverseTime,
+    LocalSolver,
+    Momentum,
+    ProximalSteps,
+    Richardson,
+    StepDecay,
+)
+from fedsolve.loop.early_stopping import EarlyStopping
 from fedsolve.loop.history import Run
 from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
@@ -44,18 +58,24 @@ __all__ = [
     "DKRR",
     "GIANT",
     "SHED",
+    "Adam",
     "Armijo",
     "Client",
+    "Cosine",
+    "EarlyStopping",
     "Evaluation",
     "FedAvg",
+    "FedDyn",
     "FedNL",
     "FedNewton",
     "FedNewtonCG",
     "FedProx",
+    "FedSplit",
     "Federation",
     "Finished",
     "Gather",
     "GradientSteps",
+    "InverseTime",
     "LinearModel",
     "Link",
     "LocalSolver",
@@ -63,6 +83,7 @@ __all__ = [
     "Loss",
     "Mean",
     "Model",
+    "Momentum",
     "MontDec",
     "Newton",
     "Nystroem",
@@ -72,6 +93,7 @@ __all__ = [
     "Pointwise",
     "Poisson",
     "Polynomial",
+    "ProximalSteps",
     "RandomFourier",
     "RandomKPairs",
     "RankR",
@@ -84,6 +106,7 @@ __all__ = [
     "Session",
     "Softmax",
     "Squared",
+    "StepDecay",
     "Stopping",
     "StoppingRule",
     "Sum",

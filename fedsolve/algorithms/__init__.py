@@ -3,10 +3,12 @@
 from fedsolve.algorithms.agd import AGD
 from fedsolve.algorithms.dkrr import DKRR
 from fedsolve.algorithms.fedavg import FedAvg
+from fedsolve.algorithms.feddyn import FedDyn
 from fedsolve.algorithms.fednewton import FedNewton
 from fedsolve.algorithms.fednewton_cg import FedNewtonCG
 from fedsolve.algorithms.fednl import FedNL
 from fedsolve.algorithms.fedprox import FedProx
+from fedsolve.algorithms.fedsplit import FedSplit
 from fedsolve.algorithms.giant import GIANT
 from fedsolve.algorithms.mont_dec import MontDec
 from fedsolve.algorithms.newton import Newton
@@ -20,10 +22,12 @@ __all__ = [
     "GIANT",
     "SHED",
     "FedAvg",
+    "FedDyn",
     "FedNL",
     "FedNewton",
     "FedNewtonCG",
     "FedProx",
+    "FedSplit",
     "MontDec",
     "Newton",
     "SHEDLeastSquares",

@@ -17,9 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
-from fedsolve.local import GradientSteps, safe_step
+from fedsolve.local import GradientSteps, LocalSolver, first_step, step_in_round
+from fedsolve.local.base import declare_needs
 from fedsolve.losses import Loss
 from fedsolve.losses.footprint import Footprint, Sizes
 from fedsolve.models import Model
@@ -38,14 +40,17 @@ class FedAvg:
     """Local steps, then the weighted average of the local models.
 
     loss   the objective, differentiable
-    local  the steps between two averages (default GradientSteps(steps=2)); more steps need fewer rounds and end farther
-           from the pooled solution. Without a step size it is 1/L of the steepest client
+    local  the steps between two averages (default GradientSteps(steps=2)), or another local solver; more steps need
+           fewer rounds and end farther from the pooled solution. Without a step size it is 1/L of the steepest client
     """
 
     loss: Loss
-    local: GradientSteps = field(default_factory=lambda: GradientSteps(steps=2))
+    local: LocalSolver = field(default_factory=lambda: GradientSteps(steps=2))
 
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
+
+    def __post_init__(self) -> None:
+        declare_needs(self, self.local, pull=False)
 
     # ── clients ──
 
@@ -61,18 +66,22 @@ class FedAvg:
     # ── server ──
 
     def start(self, fed: Federation) -> State:
-        step_size = self.local.step_size
-        if step_size is None:
-            # Gathers one bound per client, because a step must suit the steepest of them and a maximum is no sum.
-            step_size = safe_step(fed.gather(self.smoothness).values())
+        step_size = first_step(fed, self.local, self.smoothness)
         return State(fed.start_point(self.loss), step_size)
 
     def round(self, fed: Federation, state: State) -> State:
-        w = fed.mean(self.local_update, w=state.w, step_size=state.step_size)
+        w = fed.mean(self.local_update, w=state.w, step_size=step_in_round(fed, self.local, state.step_size))
         return State(w, state.step_size)
 
     def footprint(self, sizes: Sizes) -> Footprint:
         return Footprint(sent=sizes.weights)
+
+    def pace(self, state: State) -> tuple[float, int]:
+        """η and s, where each of the s steps is a gradient step on all samples (Su et al., equation 5)."""
+        local = self.local
+        if not isinstance(local, GradientSteps) or local != GradientSteps(local.steps, local.step_size):
+            raise ConfigError(f"the theory of early stopping is that of gradient steps on all samples, got {local}")
+        return state.step_size, local.steps
 
     def model(self, state: State) -> Model:
         return self.loss.model(state.w)

@@ -3,25 +3,28 @@
     y_i ← y_i − η (∇f_i(y_i) − c_i + c)   K times,    c_i⁺ = c_i − c + (x − y_i)/(Kη)
     x ← x + Σ p_i (y_i − x),                          c ← c + share · Σ p_i (c_i⁺ − c_i)
 
-SCAFFOLD: Stochastic Controlled Averaging for Federated Learning (Algorithm 1, option II, for clients of any weight)
+SCAFFOLD: Stochastic Controlled Averaging for Federated Learning (Algorithm 1, for clients of any weight)
     Sai Praneeth Karimireddy, Satyen Kale, Mehryar Mohri, Sashank J. Reddi, Sebastian U. Stich, and Ananda Theertha
     Suresh. ICML 2020.
 
 Each client remembers c_i between rounds; at the fixed point c_i = ∇f_i(x) and Σ p_i c_i = 0, so x is the pooled
-solution, which FedAvg misses. Linear convergence: many cheap rounds. The server sees only sums of the clients' replies,
-and each client's smoothness where no step size is given.
+solution, which FedAvg misses. Linear convergence: many cheap rounds. With minibatches the steps differ by more than c_i
+corrects, and a constant step size ends about as far away as it is long. The server sees only sums of the clients'
+replies, and each client's smoothness where no step size is given.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
-from fedsolve.local import GradientSteps, safe_step
+from fedsolve.local import GradientSteps, LocalSolver, first_step, step_in_round
+from fedsolve.local.base import declare_needs, reach_of
 from fedsolve.losses import Loss
 from fedsolve.losses.footprint import Footprint, Sizes
 from fedsolve.models import Model
@@ -44,15 +47,24 @@ class State:
 class Scaffold:
     """Local steps with the gradient corrected by c − c_i.
 
-    loss   the objective, differentiable
-    local  the steps between two averages (default GradientSteps(steps=5)); more steps need fewer rounds, and a smaller
-           step size. Without a step size it is 1/L of the steepest client
+    loss    the objective, differentiable
+    local   the steps between two averages (default GradientSteps(steps=5)), or another local solver; more steps need
+            fewer rounds, and a smaller step size. Without a step size it is 1/L of the steepest client
+    option  what c_i becomes, as the paper numbers it: "II" the mean of the gradients on the way, which is free; "I" the
+            gradient at x, one more over all samples. None (default) is "II" where the way is a sum of gradients (plain
+            steps and momentum), else "I" (Adam, CG)
     """
 
     loss: Loss
-    local: GradientSteps = field(default_factory=lambda: GradientSteps(steps=5))
+    local: LocalSolver = field(default_factory=lambda: GradientSteps(steps=5))
+    option: Literal["I", "II"] | None = None
 
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
+
+    def __post_init__(self) -> None:
+        if self.option not in ("I", "II", None):
+            raise ConfigError(f"option is 'I', 'II' or None, got {self.option!r}")
+        declare_needs(self, self.local, pull=False)
 
     # ── clients ──
 
@@ -68,22 +80,28 @@ class Scaffold:
         require_positive("step_size", step_size)
         self.loss.check_weights(client, x=x, c=c, c_i=c_i)
         y_i = self.local.run(self.loss, client, x, step_size, correction=c - c_i)
-        c_i_new = c_i - c + (x - y_i) / (self.local.count(client) * step_size)  # option II
+        c_i_new = self._control(client, x, y_i, c_i - c, step_size)
         client.memory["c_i"] = c_i_new
         return y_i - x, c_i_new - c_i
+
+    def _control(self, client: Client, x: Array, y_i: Array, from_c: Array, step_size: float) -> Array:
+        reach = None if self.option == "I" else reach_of(self.local, client)
+        if reach is not None:
+            return from_c + (x - y_i) / (reach * step_size)  # option II
+        if self.option == "II":
+            raise ConfigError(f"the way of {self.local!r} is no fixed sum of gradients; take option 'I' or None")
+        return self.loss.gradient(client, x)  # option I
 
     # ── server ──
 
     def start(self, fed: Federation) -> State:
-        step_size = self.local.step_size
-        if step_size is None:
-            # Gathers one bound per client, because a step must suit the steepest of them and a maximum is no sum.
-            step_size = safe_step(fed.gather(self.smoothness).values())
+        step_size = first_step(fed, self.local, self.smoothness)
         x = fed.start_point(self.loss)
         return State(x, np.zeros(x.shape), step_size)
 
     def round(self, fed: Federation, state: State) -> State:
-        dx, dc = fed.mean(self.local_update, x=state.x, c=state.c, step_size=state.step_size)
+        step_size = step_in_round(fed, self.local, state.step_size)
+        dx, dc = fed.mean(self.local_update, x=state.x, c=state.c, step_size=step_size)
         return State(state.x + dx, state.c + fed.cohort.share * dc, state.step_size)
 
     def footprint(self, sizes: Sizes) -> Footprint:

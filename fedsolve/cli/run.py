@@ -18,8 +18,10 @@ from fedsolve.loop.history import Row, Run
 from fedsolve.loop.run import run as run_algorithm
 from fedsolve.models.scores import score_name
 from fedsolve.report import RunFolder, summarise, tables
+from fedsolve.report import evaluation as held_out
 from fedsolve.report import run_page as pages
 from fedsolve.report.figures import convergence
+from fedsolve.report.output_folder import HELD_OUT
 from fedsolve.runfiles import keys
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
@@ -66,6 +68,9 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         console.print(f"\n{escape(f'{label} on {_described(problem)}')}: {ended}{escape(result.message)}.")
         if not ended:
             console.print(_scores(summary))
+        if result.evaluation is not None:
+            console.print(held_out.terminal(result.evaluation))
+            console.print()
         _notice(console, result)
         _where(console, folder)
 
@@ -151,14 +156,16 @@ def _execute(
 
     budget = what.run
     every = budget.checkpoint_every or max(1, budget.rounds // SAVES)
+    rules, evaluation = what.judging(getattr(algorithm, "loss", None))
     result = run_algorithm(
         algorithm,
         problems.transport(budget, problem.clients),
-        stopping=budget.stopping(),
+        stopping=rules,
         participation=what.participants(),
         seed=budget.seed,
         preprocess=problem.preprocess,
         measure=budget.measure,
+        evaluation=evaluation,
         checkpoint=saved,
         checkpoint_every=every,
         resume=resume,
@@ -194,9 +201,15 @@ def _about(
         histories = {label: result.history for label, result in results.items()}
         figure = convergence(histories, title=title, best_name="lowest")
         folder.write_figure(figure)
+    drawn = None
+    if what.output.figures and len(results) == 1:
+        ((only),) = results.values()
+        drawn = None if only.evaluation is None else held_out.figure(only.evaluation)
+        if drawn is not None:
+            folder.write_figure(drawn, HELD_OUT)
     samples = sum(client.n_samples for client in problem.clients)
     described = f"{_described(problem)}, {samples:,} samples"
-    return pages.About(title, described, command, figure, text, problem.data.feature_names)
+    return pages.About(title, described, command, figure, text, problem.data.feature_names, drawn)
 
 
 def _command(verb: str, file: Path, output: Path | None) -> str:

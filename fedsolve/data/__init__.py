@@ -10,7 +10,7 @@ name of the module, as in `from fedsolve.data.file_formats import read_csv`.
 
 from fedsolve.data.dataset import Dataset
 from fedsolve.data.fitted_transform import Transform
-from fedsolve.data.held_out import hold_out
+from fedsolve.data.held_out import hold_out, with_test_rows
 from fedsolve.data.known_datasets import DatasetInfo
 from fedsolve.data.known_datasets import names as datasets
 from fedsolve.data.load import load
@@ -58,4 +58,5 @@ __all__ = [
     "one_hot",
     "partition",
     "split_indices",
+    "with_test_rows",
 ]

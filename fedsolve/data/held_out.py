@@ -9,6 +9,7 @@ import numpy as np
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.client import Client
 from fedsolve.numerics.scalars import whole
+from fedsolve.typing import Array
 
 # A stream of the seed that is not that of cross-validation's folds, which are drawn from seed and client alone.
 _HELD = 3
@@ -47,3 +48,41 @@ def _holding_out(client: Client, fraction: float, seed: int) -> Client:
         return client
     rng = np.random.default_rng([seed, client.key, _HELD])
     return client.holding_out(np.sort(rng.choice(client.n_samples, count, replace=False)))
+
+
+def with_test_rows(
+    client: Client, X_test: Array, y_test: Array, sample_weight: Array | None = None, *, offset: Array | None = None
+) -> Client:
+    """A client that judges models by test rows of its own, instead of setting some of its rows aside.
+
+    Args:
+        client: The client. It is left as it is.
+        X_test, y_test: The test rows: the client's columns, in any order if they have names, in the same kind of array;
+            labels as the client's are given.
+        sample_weight, offset: As those of a `Client`.
+
+    Returns:
+        A new client with the same rows to learn from, and the test rows in `client.held`.
+
+    Raises:
+        DataError: If the client has held-out rows already, or the test rows have other columns or another kind of
+            array.
+    """
+    if client._held is not None:
+        raise DataError(f"client {client.name!r} has held-out rows already")
+    names = None if hasattr(X_test, "columns") else client.feature_names
+    held = Client(
+        client.name, X_test, y_test, sample_weight, offset=offset, feature_names=names, classes=client.classes
+    )
+    if held.X.shape[1] != client.X.shape[1] or held.is_numpy != client.is_numpy:
+        raise DataError(
+            f"client {client.name!r}: the test rows are {held.X.shape[1]} columns of {type(held.X).__name__}, the "
+            f"others {client.X.shape[1]} of {type(client.X).__name__}; give both alike"
+        )
+    if client.feature_names is not None and held.feature_names != client.feature_names:
+        ordered = held.ordered(client.feature_names)
+        made = Client(client.name, ordered, held.y, held.sample_weight, offset=held.offset)
+        made.feature_names, made.classes, made.numbering = client.feature_names, held.classes, held.numbering
+        held = made
+    rebuild, given = client.__reduce__()
+    return rebuild(*given[:-1], held)

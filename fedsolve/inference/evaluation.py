@@ -1,175 +1,208 @@
-"""How good a model is on the clients' held-out rows, from sums over these rows."""
+"""How good a model is on rows that it was not learned from, from sums over these rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 import numpy as np
 
-from fedsolve.errors import ConfigError, DataError
+from fedsolve.errors import ConfigError, WrongType
+from fedsolve.federation.calls import Sum
 from fedsolve.federation.client import Client, client_step
-from fedsolve.federation.federation import Federation
-from fedsolve.federation.protocol import collect
-from fedsolve.federation.session import Preprocessing, Session, TransportKind, opened
-from fedsolve.federation.transports import Transport
+from fedsolve.inference import recalibration
+from fedsolve.inference.client_sums import held_rows, nothing, recounted, spread, summed
+from fedsolve.inference.evaluated import Figures, HeldSums, figures
+from fedsolve.inference.metrics import Floats, Kind, Rows, kind_of
+from fedsolve.inference.score_bins import FIRST
+from fedsolve.inference.sent_model import SentModel
 from fedsolve.losses import LinearLoss, Loss
-from fedsolve.models.base import Model, Task
+from fedsolve.numerics.linalg import to_numpy
+from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Array
+from fedsolve.wire.arguments import require_finite, require_shape
 
-Sums = tuple[int, float, float, float, float]
-
-
-@dataclass(frozen=True)
-class ClientEvaluation:
-    """One client's held-out rows.
-
-    Attributes:
-        samples: How many there are.
-        weight: The sum of their sample weights.
-        value: The mean loss, without penalties; None where there are no rows.
-        error: The mean error, `Evaluated.error_name`; None where the loss has none.
-        accuracy: The share of rows whose class is predicted; None unless the loss is of classes.
-    """
-
-    samples: int
-    weight: float
-    value: float | None
-    error: float | None
-    accuracy: float | None
-
-
-@dataclass(frozen=True)
-class Evaluated(ClientEvaluation):
-    """All clients' held-out rows together, and each client's.
-
-    Attributes:
-        error_name: What `error` is: "mean squared error", "log-loss", "mean deviance" or "loss".
-        clients: The same by client; empty where only sums were asked for.
-    """
-
-    error_name: str
-    clients: dict[str, ClientEvaluation]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The protocol that judges weights by held-out rows. Give it to a `Session` to evaluate after a run.
+    """The protocol that judges a model by rows it was not learned from. Give it to a `Session` to evaluate after a run.
+
+    What leaves a client are sums over its rows: counts, losses, a confusion matrix, a table of predicted and observed
+    probabilities in ten bins, and, for the AUC, the weight of positives and negatives in bins of the score. The bins
+    are split where the AUC asks for it, until a bin may hold a single row. Then whoever sees that client's reply knows
+    the row's score to within the bin, and its class. `least` prevents that; the confusion matrix, which is of all of a
+    client's rows, can still have a cell of one row.
 
     Args:
         loss: The loss to judge by, as a rule that of the algorithm.
+        every: In `fs.run(…, evaluation=…)`, evaluate every so many rounds for the history. Default 1.
+        rows: "held", the default, judges by held-out rows (`fs.data.hold_out`, `fs.data.with_test_rows`); "own" by the
+            rows that each client has, for clients that are made of test rows, and for training figures.
+        least: Each client joins bins until they hold at least so many of its rows, and a client with fewer rows in all
+            counts as one without any. The AUC's bound grows accordingly and stays a bound; the calibration table then
+            has rows in a neighbouring bin. Default 1: nothing is joined.
+        auc_error: Split the bins until the bound on the AUC's error is at most this. Default 1e-4; 0 goes on until it
+            is exact, or `exchanges` are used up.
+        exchanges: The most exchanges to spend on the bins. Default 6.
+        bins: About how many bins each of them adds. Default 512.
     """
 
     loss: Loss
+    every: int = 1
+    rows: Literal["held", "own"] = "held"
+    least: int = 1
+    auc_error: float = 1e-4
+    exchanges: int = 6
+    bins: int = 512
+
+    def __post_init__(self) -> None:
+        for name in ("every", "least", "exchanges", "bins"):
+            if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
+                raise ConfigError(f"{name} is a whole number of at least 1, got {getattr(self, name)!r}")
+        if self.rows not in ("held", "own"):
+            raise ConfigError(f"rows is 'held' or 'own', got {self.rows!r}")
+        if not 0 <= self.auc_error < 1:
+            raise ConfigError(f"auc_error is at least 0 and below 1, got {self.auc_error!r}")
+
+    @property
+    def kind(self) -> Kind:
+        """What the loss is about, and so which figures there are."""
+        return kind_of(self.loss)
 
     # ── clients ──
 
     @client_step
     def held_sums(self, client: Client, w: Array) -> tuple[int, float, float, float, float]:
         """Rows, weight, and the weighted sums of loss, error and hits; zeros at a client without held-out rows."""
-        held, loss = client.held, self.loss
-        loss.check_weights(client, w=w)
+        held = self._rows(client, w)
         if held is None:
             return 0, 0.0, 0.0, 0.0, 0.0
-        loss.check(held)
-        value = (loss.value(held, w) - loss.penalty(w)) * held.weight
-        error, hits = 0.0, 0.0
-        if isinstance(loss, LinearLoss):
-            eta, y, xp = loss.predictor(held, w), loss.targets(held), held.xp
-            error = self._sum(held, loss.error(xp, eta, y))
-            found = loss.hits(xp, eta, y)
-            hits = 0.0 if found is None else self._sum(held, found)
-        for what, amount in held.counts.items():  # its work is the client's
-            client.count(what, amount)
-        held.counts = {}
-        return held.n_samples, held.weight, value, error, hits
+        value = (self.loss.value(held, w) - self.loss.penalty(w)) * held.weight
+        if not isinstance(self.loss, LinearLoss):
+            return self._counted(client, held, (held.n_samples, held.weight, value, 0.0, 0.0))
+        rows = held_rows(self.loss, held, w)
+        error = float(rows.s @ self.loss.error(np, rows.eta, rows.y))
+        found = self.loss.hits(np, rows.eta, rows.y)
+        hits = 0.0 if found is None else float(rows.s @ found)
+        return self._counted(client, held, (held.n_samples, held.weight, value, error, hits))
+
+    @client_step
+    def held_figures(self, client: Client, w: Array | SentModel, edges: Array) -> HeldSums:
+        """All sums that one exchange can bring; zeros at a client without held-out rows. A row of `edges` holds the cut
+        points of one class, filled up with infinity."""
+        held, cuts = self._rows(client, w), self._cuts(client, edges)
+        if held is None:
+            return nothing(self.loss, client, len(cuts), edges.shape[1] + 1)
+        return self._counted(client, held, summed(self.loss, held, w, cuts, self.least))
+
+    @client_step
+    def held_spread(
+        self, client: Client, w: Array | SentModel, mean: Array, edges: Array
+    ) -> tuple[Array, Array, Array]:
+        """The deviance of a model that predicts this mean, or the client's own, and the weight in other bins."""
+        held, cuts = self._rows(client, w), self._cuts(client, edges)
+        require_shape("mean", mean, nothing(self.loss, client, len(cuts), 1).targets.shape[0])
+        require_finite("mean", mean)
+        if held is None:
+            found = nothing(self.loss, client, len(cuts), edges.shape[1] + 1)
+            return np.zeros_like(found.residuals), np.zeros_like(found.residuals), found.masses
+        return self._counted(client, held, spread(self.loss, held, w, client.globalise(mean), cuts, self.least))
+
+    @client_step
+    def held_bins(self, client: Client, w: Array | SentModel, edges: Array) -> Array:
+        """The weight of positives and negatives in bins of the score."""
+        held, cuts = self._rows(client, w), self._cuts(client, edges)
+        if held is None:
+            return nothing(self.loss, client, len(cuts), edges.shape[1] + 1).masses
+        return self._counted(client, held, recounted(self.loss, held, w, cuts, self.least))
+
+    @client_step
+    def held_recalibration(self, client: Client, w: Array | SentModel, line: Array) -> Array:
+        """Sums for one Newton step on the calibration intercept and slope."""
+        held = self._binary_rows(client, w)
+        require_shape("line", line, 2)
+        require_finite("line", line)
+        if held is None:
+            return np.zeros(6)
+        intercept, slope = np.asarray(client.globalise(line)).tolist()
+        return self._counted(client, held, recalibration.sums(held_rows(self.loss, held, w), intercept, slope))
+
+    @client_step
+    def own_recalibration(self, client: Client, w: Array | SentModel) -> tuple[float, float] | None:
+        """The calibration intercept and slope of the client's own rows; None where they are not defined."""
+        held = self._binary_rows(client, w)
+        if held is None:
+            return None
+        rows: Rows = held_rows(self.loss, held, w)
+        return self._counted(
+            client, held, recalibration.fitted(lambda a, b: recalibration.sums(rows, a, b), held.weight)
+        )
+
+    def _rows(self, client: Client, w: Array | SentModel) -> Client | None:
+        """The rows to judge by; None where there are none, or fewer than may be told of."""
+        held = client.held if self.rows == "held" else client
+        if not isinstance(w, SentModel):
+            self.loss.check_weights(client, w=w)
+        if held is None:
+            return None
+        s = held.sample_weight
+        if (held.n_samples if s is None else int((to_numpy(s) > 0).sum())) < self.least:
+            return None
+        self.loss.check(held)
+        return held
+
+    def _binary_rows(self, client: Client, w: Array | SentModel) -> Client | None:
+        if self.kind is not Kind.BINARY:
+            raise WrongType("only log-odds of two classes are recalibrated")
+        return self._rows(client, w)
+
+    def _cuts(self, client: Client, edges: Array) -> list[Floats]:
+        """The cut points of each class. Raises WrongType if they are not in ascending order, or of other classes."""
+        require_shape("edges", edges, len(self.edges()), range(2**20))
+        found = np.asarray(client.globalise(edges))
+        if np.isnan(found).any() or (found[:, 1:] < found[:, :-1]).any():
+            raise WrongType("edges should be cut points in ascending order, a row for each class")
+        return list(found)
 
     @staticmethod
-    def _sum(held: Client, each: Array) -> float:
-        return float(held.xp.sum(each if held.sample_weight is None else held.sample_weight * each))
+    def _counted(client: Client, held: Client, found: T) -> T:
+        """Held-out rows are the client's work."""
+        if held is not client:
+            for what, amount in held.counts.items():
+                client.count(what, amount)
+            held.counts = {}
+        return found
 
     # ── server ──
 
-    def judge(self, fed: Federation, w: Array, by_client: bool = True) -> Evaluated:
-        """Ask all clients of an open federation. Raises DataError if no client has held-out rows."""
-        with fed.setting_up():
-            if by_client:
-                # Gathered: the question is at whose rows the model is good. Five numbers of each client.
-                each: dict[str, Sums] = fed.gather(self.held_sums, w=w)
-                total = self.total(list(each.values()))
-            else:
-                each, total = {}, fed.sum(self.held_sums, w=w)
-        if not total[1] > 0:
-            raise DataError(
-                "no client has held-out rows: set some aside before the run, clients = fs.data.hold_out(clients, 0.2)"
-            )
-        clients = {name: ClientEvaluation(*self._means(sums)) for name, sums in each.items()}
-        return Evaluated(*self._means(total), self._error_name, clients)
+    def edges(self) -> tuple[Floats, ...]:
+        """The cut points of the first exchange, for each class."""
+        kind = self.kind
+        count = getattr(self.loss, "classes", 0) if kind is Kind.CLASSES else int(kind is Kind.BINARY)
+        return (FIRST,) * count
 
-    @staticmethod
-    def total(each: Sequence[Sums]) -> Sums:
-        """The sum of what several clients said."""
-        samples, *sums = (sum(column) for column in zip(*each, strict=True))
-        return int(samples), *map(float, sums)  # type: ignore[return-value]
+    def brief(self, w: Array | SentModel) -> Sum[HeldSums]:
+        """The call whose sum `glance` reads: one exchange, for the history and for `Patience`."""
+        return Sum(self.held_figures, w=w, edges=stacked(self.edges()))
+
+    def glance(self, sums: HeldSums) -> Figures:
+        """The figures of one exchange: all but `d2` and the calibration's intercept and slope, the AUC in coarse
+        bins."""
+        return figures(self.kind, sums, self.edges(), self.least)
 
     @property
-    def _error_name(self) -> str:
+    def error_name(self) -> str:
+        """What `error` is."""
         return self.loss.error_name if isinstance(self.loss, LinearLoss) else "loss"
 
-    def _means(self, sums: Sums) -> tuple[int, float, float | None, float | None, float | None]:
-        samples, weight, value, error, hits = sums
-        if not weight > 0:
-            return samples, weight, None, None, None
-        linear = self.loss if isinstance(self.loss, LinearLoss) else None
-        mean_error = None if linear is None else error / weight
-        accuracy = hits / weight if linear is not None and linear.classifies else None
-        return samples, weight, value / weight, mean_error, accuracy
 
-
-def evaluate(
-    model: Model | Array,
-    clients: Sequence[Client] | Transport | Session | Federation,
-    loss: Loss,
-    *,
-    by_client: bool = True,
-    preprocess: Preprocessing | None = None,
-    transport: TransportKind = "in_process",
-    seed: int = 0,
-) -> Evaluated:
-    """How good a model is on the clients' held-out rows (`fs.data.hold_out`).
-
-    Args:
-        model: A model whose weights are matched by the names of its columns, or an array of weights.
-        clients: Clients or a transport, for which a federation is opened; or a session or federation that is open and
-            has `Evaluation(loss)` among its protocols, so that what was agreed for a run holds here too.
-        loss: What to judge by.
-        by_client: Ask for each client's figures. False asks for sums over all clients only.
-        preprocess: The preprocessing to agree on first, where the clients are not open yet.
-        transport, seed: As in `fs.run`, where the clients are not open yet.
-
-    Returns:
-        Mean loss and error over all held-out rows, and by client.
-    """
-    protocol = Evaluation(loss)
-    if isinstance(clients, Session | Federation):
-        fed = clients.fed if isinstance(clients, Session) else clients
-        return protocol.judge(fed, _weights(model, fed, loss), by_client)
-    protocols = dict(collect("evaluation", protocol))
-    if preprocess is not None:
-        protocols.update(collect("preprocess", preprocess))
-    with opened(clients, protocols, transport=transport, seed=seed, preprocess=preprocess) as fed:
-        return protocol.judge(fed, _weights(model, fed, loss), by_client)
-
-
-def _weights(model: Model | Array, fed: Federation, loss: Loss) -> Array:
-    w = model
-    if isinstance(model, Model):
-        preprocessed = "preprocess" in fed.protocols
-        intercept = getattr(loss, "intercept", None) is not None
-        features = getattr(loss, "features", None)
-        w = model.weights_for(Task(fed.feature_names, fed.classes, preprocessed, features, intercept))
-    w = np.asarray(w, dtype=np.float64)
-    shape = loss.shape(fed.features, fed.outputs)
-    if w.shape != shape:
-        raise ConfigError(f"the model has weights of shape {w.shape}, this loss needs {shape}")
-    return w
+def stacked(cuts: Sequence[Floats]) -> Floats:
+    """Cut points of several classes as one array, filled up with infinity."""
+    most = max((len(one) for one in cuts), default=0)
+    found = np.full((len(cuts), most), np.inf)
+    for row, one in zip(found, cuts, strict=True):
+        row[: len(one)] = one
+    return found

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client
 from fedsolve.losses import LinearLoss, Loss
 from fedsolve.typing import Array
 
 
+@runtime_checkable
 class LocalSolver(Protocol):
-    """Improves a model on one client's own samples. Solvers are frozen dataclasses; algorithms hold one as a field."""
+    """Improves a model on one client's own samples. Solvers are frozen dataclasses; algorithms hold one as a field.
+
+    What a solver computes on its way (momentum, Adam's averages) begins anew in every run of it: the next round begins
+    at another model. Optional beside the methods below:
+
+    needs          what it needs of its loss; a gradient by default
+    reach(client)  how many gradients its result is away from w: w − run(w) = step_size · reach · g where every gradient
+                   is g. None, and the same as without the method, where that is no fixed number
+    """
 
     def run(
         self,
@@ -39,6 +49,32 @@ class LocalSolver(Protocol):
     def count(self, client: Client) -> int:
         """How many steps `run` takes at this client."""
         ...
+
+
+def needs_of(local: LocalSolver | None) -> frozenset[str]:
+    """What a local solver needs of its loss; None stands for the exact minimum."""
+    if local is None:
+        return frozenset({"minimise"})
+    found: frozenset[str] = getattr(local, "needs", frozenset({"gradient"}))
+    return found
+
+
+def declare_needs(algorithm: object, local: LocalSolver | None, *, pull: bool) -> None:
+    """An algorithm needs of its loss what its local solver needs. Raises ConfigError for a solver that needs a pull, in
+    an algorithm that has none."""
+    needs = needs_of(local)
+    if "minimise" in needs and not pull:
+        who = type(algorithm).__name__
+        raise ConfigError(f"{who} has no pull, which {type(local).__name__} needs; use FedProx, FedDyn or FedSplit")
+    own: frozenset[str] = getattr(type(algorithm), "needs", frozenset())
+    object.__setattr__(algorithm, "needs", own - {"minimise"} | needs)
+
+
+def reach_of(local: LocalSolver, client: Client) -> float | None:
+    """What `LocalSolver.reach` says; None for a solver that does not say."""
+    reach = getattr(local, "reach", None)
+    found: float | None = None if reach is None else reach(client)
+    return found
 
 
 def as_linear(loss: Loss, who: str) -> LinearLoss:

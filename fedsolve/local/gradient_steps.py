@@ -1,40 +1,47 @@
-"""Local solvers: what a client does with a model before it sends it back."""
+"""Steps along gradients of a client's own: plain, with momentum, and Adam's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
-import numpy as np
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client
+from fedsolve.local.batches import Batched, Batches, Scale
+from fedsolve.local.schedules import Schedule
 from fedsolve.losses import Loss
-from fedsolve.typing import Array
+from fedsolve.typing import Array, Namespace
+
+# Makes a step of the gradient there, and remembers what it needs for the next one.
+Move = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
-class GradientSteps:
-    """Gradient steps, each on all samples, or each on a batch drawn without replacement.
-
-    Args:
-        steps: How many. Default 1.
-        step_size: How far to go; None, the default, leaves the choice to the algorithm (1 / the largest of the clients'
-            bounds on their smoothness).
-        batch_size: Samples in a batch; None, the default, takes all of them in every step.
-    """
+class Steps(Batched, ABC):
+    """Steps of one kind, each from the gradient on all samples or on a batch; `GradientSteps` describes the fields."""
 
     steps: int = 1
     step_size: float | None = None
     batch_size: int | None = None
+    epochs: int | None = field(default=None, kw_only=True)
+    batches: Batches = field(default="shuffled", kw_only=True)
+    scale: Scale = field(default="batch", kw_only=True)
+    schedule: Schedule | None = field(default=None, kw_only=True)
+
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise ConfigError(f"at least one local step is needed, got {self.steps}")
+        self.check_batches()
         if self.step_size is not None and not self.step_size > 0:
             raise ConfigError(f"step_size is positive, got {self.step_size}")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise ConfigError(f"batch_size is at least 1, got {self.batch_size}")
+        if self.schedule is not None and not isinstance(self.schedule, Schedule):
+            raise ConfigError(f"schedule is a schedule such as Cosine(rounds=100), or None, got {self.schedule!r}")
+
+    @abstractmethod
+    def moves(self, xp: Namespace) -> Move:
+        """What turns the gradients of one run into steps, before they are multiplied by the step size."""
 
     def run(
         self,
@@ -46,43 +53,121 @@ class GradientSteps:
         pull: float = 0.0,
     ) -> Array:
         """w after the steps; see `LocalSolver.run`."""
-        anchor = w
-        for part in self._batches(client):
+        anchor, move = w, self.moves(client.xp)
+        for part, share in self.parts(client):
             g = loss.gradient(part, w)
-            if part is not client:  # a batch's work is the client's work
-                for what, amount in part.counts.items():
-                    client.count(what, amount)
             if correction is not None:
                 g = g + correction
             if pull:
                 g = g + pull * (w - anchor)
-            w = w - step_size * g
+            if self.scale == "client":
+                g = share * g
+            w = w - step_size * move(g)
         return w
 
-    def count(self, client: Client) -> int:
-        """How many steps `run` takes, which is the same at every client."""
-        return self.steps
 
-    def _batches(self, client: Client) -> list[Client]:
-        if self.batch_size is None or self.batch_size >= client.n_samples:
-            return [client] * self.steps
-        batches = client.draw(self._drawn)
-        return [client.subset(batches[step, :]) for step in range(self.steps)]
+@dataclass(frozen=True)
+class GradientSteps(Steps):
+    """Gradient steps, each on all samples, or each on a batch of them.
 
-    def _drawn(self, rng: np.random.Generator, samples: int) -> Array:
-        """The samples of each batch, a row for each."""
-        assert self.batch_size is not None
-        batches: list[Array] = []
-        while len(batches) < self.steps:  # one pass over the shuffled samples after another
-            order = rng.permutation(samples)
-            bounds = range(0, samples - self.batch_size + 1, self.batch_size)
-            batches += [np.sort(order[start : start + self.batch_size]) for start in bounds]
-        return np.stack(batches[: self.steps])
+    Args:
+        steps: How many. Default 1.
+        step_size: How far to go; None, the default, leaves the choice to the algorithm (1 / the largest of the clients'
+            bounds on their smoothness).
+        batch_size: Samples in a batch; None, the default, takes all of them in every step.
+        epochs: Passes over all samples, which replace `steps`; the last batch of a pass may be smaller. None, the
+            default, counts steps.
+        batches: "shuffled", the default, draws them anew in every round; "fixed" draws a partition of the samples once,
+            from the run's seed and the client's name, and takes its batches in turn, in the same order in every round.
+        scale: "batch", the default, takes the mean gradient of a batch, as is usual; "client" multiplies each step by
+            the batch's share of the client's samples, so that a pass over all of them is about as long as one step on
+            all samples (Su et al. 2021, section 7.1).
+        schedule: How the step size changes by round, such as `fs.Cosine(rounds=100)`; None, the default, not at all.
+    """
+
+    def moves(self, xp: Namespace) -> Move:
+        return lambda g: g
+
+    def reach(self, client: Client) -> float | None:
+        """As many gradients as steps; with `scale="client"`, the sum of the batches' shares."""
+        shares = self.shares(client)
+        return None if shares is None else float(sum(shares))
 
 
-def safe_step(bounds: Iterable[float]) -> float:
-    """1 / the largest of the clients' smoothness bounds: a step that none of them overshoots with."""
-    steepest = max(bounds)
-    if not 0 < steepest < float("inf"):
-        raise ConfigError("this loss has no bound on its smoothness: give GradientSteps a step_size")
-    return 1.0 / steepest
+@dataclass(frozen=True)
+class Momentum(Steps):
+    """Heavy-ball steps v ← momentum · v + g, w ← w − step_size · v, from v = 0 in every round; or Nesterov's.
+
+    Args:
+        momentum: How much of the last step goes on, at least 0 and below 1. Default 0.9.
+        nesterov: Whether w ← w − step_size · (g + momentum · v) instead. Default False.
+        steps, step_size, batch_size, epochs, batches, scale, schedule: As `GradientSteps` has them.
+    """
+
+    momentum: float = field(default=0.9, kw_only=True)
+    nesterov: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.momentum < 1:
+            raise ConfigError(f"momentum is at least 0 and below 1, got {self.momentum}")
+
+    def moves(self, xp: Namespace) -> Move:
+        v: Array = 0.0
+
+        def move(g: Array) -> Array:
+            nonlocal v
+            v = self.momentum * v + g
+            return g + self.momentum * v if self.nesterov else v
+
+        return move
+
+    def reach(self, client: Client) -> float | None:
+        """Steps go on, so that early gradients count up to 1 / (1 − momentum) times: the way of gradients that are all
+        1, times their shares."""
+        shares, move = self.shares(client), self.moves(None)
+        return None if shares is None else float(sum(move(share) for share in shares))
+
+
+@dataclass(frozen=True)
+class Adam(Steps):
+    """Adam's steps (Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015), its averages from zero in
+    every round.
+
+    A step is about `step_size` long in every coordinate whatever the gradient is, so with a constant step size a run
+    ends about as far from a minimum: give it a schedule.
+
+    Args:
+        step_size: Default 0.001.
+        beta1: How much of the mean of the gradients stays. Default 0.9.
+        beta2: How much of the mean of their squares stays. Default 0.999.
+        epsilon: Added to the root of the latter. Default 1e-8.
+        steps, batch_size, epochs, batches, scale, schedule: As `GradientSteps` has them.
+    """
+
+    step_size: float | None = 0.001
+    beta1: float = field(default=0.9, kw_only=True)
+    beta2: float = field(default=0.999, kw_only=True)
+    epsilon: float = field(default=1e-8, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.step_size is None:
+            raise ConfigError("Adam's step size does not follow from the smoothness: give it one, such as 0.001")
+        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1 and self.epsilon > 0):
+            got = f"{self.beta1}, {self.beta2} and {self.epsilon}"
+            raise ConfigError(f"beta1 and beta2 are at least 0 and below 1, and epsilon is positive; got {got}")
+
+    def moves(self, xp: Namespace) -> Move:
+        m: Array = 0.0
+        v: Array = 0.0
+        step = 0
+
+        def move(g: Array) -> Array:
+            nonlocal m, v, step
+            step += 1
+            m = self.beta1 * m + (1 - self.beta1) * g
+            v = self.beta2 * v + (1 - self.beta2) * (g * g)
+            return (m / (1 - self.beta1**step)) / (xp.sqrt(v / (1 - self.beta2**step)) + self.epsilon)
+
+        return move

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client
@@ -46,6 +47,7 @@ class SystemSolver(ABC):
     """A local solver whose work is one linear system with the client's own Hessian."""
 
     steps: int
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian"})
 
     @abstractmethod
     def solve(self, loss: LinearLoss, client: Client, w: Array, g: Array, pull: float = 0.0) -> Array:

@@ -52,7 +52,7 @@ class Progress:
     memories: dict[str, Versions] | None
     server: dict[str, Value]  # the memory of the server's own data
     scale: Scale | None  # the problem's own units, as they were learned when the run began
-    kept: tuple[Value, ...]  # an earlier State for each stopping rule that keeps one, else None
+    kept: tuple[Value, ...]  # what stopping rules keep, such as an earlier State: `rules.Kept`
     grown: dict[str, int]  # of tuples of these States that are kept with the ledger, because they grow: their lengths
 
 
@@ -185,8 +185,8 @@ class Checkpoint:
             progress, mark = decode_values(payload[len(FORM) :], self.types)
         except (WireError, ValueError) as error:
             raise CheckpointError(
-                f"{self.path} cannot be read as a checkpoint of this algorithm and preprocessing: {error}. Resume with "
-                "those that the run began with, or use another file"
+                f"{self.path} cannot be read as a checkpoint of this algorithm, preprocessing and stopping rules: "
+                f"{error}. Resume with those that the run began with, or use another file"
             ) from error
         return progress, mark
 

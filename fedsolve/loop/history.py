@@ -7,6 +7,7 @@ from typing import Any
 
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.federation.ledger import Ledger
+from fedsolve.inference.evaluated import Evaluated
 from fedsolve.loop.measure_protocols import Certificate
 from fedsolve.loop.stopping import rounds_in_words
 from fedsolve.typing import Value
@@ -42,6 +43,8 @@ class Row:
     # A factor by which, in theory, the error fell or tends to fall in this round, where the algorithm knows one.
     contraction: float | None = None
     doubt: str | None = None  # why a gradient within the tolerance was not called convergence
+    # Figures of held-out rows by name, in rounds in which they were asked for: `fs.run(…, evaluation=…)`.
+    held_out: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,6 +61,7 @@ class Run:
         ledger: All that was sent, by exchange, call and client.
         certificate: How far the value can be from its minimum, where that is known.
         seed: What everything random was seeded with.
+        evaluation: How good the model is on held-out rows, where the run was given an `evaluation`.
     """
 
     algorithm: Algorithm
@@ -69,6 +73,7 @@ class Run:
     ledger: Ledger
     certificate: Certificate | None
     seed: int
+    evaluation: Evaluated | None = None
 
     @property
     def rounds(self) -> int:

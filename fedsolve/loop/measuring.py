@@ -63,11 +63,9 @@ class Measuring:
             self.certificate = Certificate(kind, history[-1].gap)
 
     def judge(self, row: Row, state: Value) -> Verdict | None:
-        """The first verdict of the stopping rules."""
-        for one in self.judges:
-            if (found := one.judge(row, state)) is not None:
-                return found
-        return None
+        """The first verdict of the stopping rules. All are asked, so that a rule that keeps the best State has seen the
+        last one too."""
+        return next((found for found in [one.judge(row, state) for one in self.judges] if found is not None), None)
 
     # ── asking ──
 

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 
 from fedsolve.errors import ConfigError
-from fedsolve.loop.stopping import Stopping, StoppingRule
+from fedsolve.federation.protocol import describe
+from fedsolve.loop.early_stopping import StoppingTime
+from fedsolve.loop.history import Row
+from fedsolve.loop.patience import Best
+from fedsolve.loop.stopping import BUDGETS, Judge, Stopping, StoppingRule, Verdict
+from fedsolve.typing import Value
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a rule keeps in a checkpoint, under the rule's description."""
+
+    rule: str
+    value: Value
+
+
+# What the library's own rules keep: known to every checkpoint, so that one of other rules can be read, and rejected
+# with a reason.
+KEPT_TYPES: tuple[type[object], ...] = (Kept, Best, StoppingTime)
 
 
 def as_rules(
@@ -39,3 +57,43 @@ def _each(given: Sequence[StoppingRule]) -> list[StoppingRule]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigError(f"stopping takes Stopping(…), or a list of stopping rules, got {given!r}")
     return list(given)
+
+
+def kept_by(rules: Sequence[StoppingRule], judges: Sequence[Judge]) -> tuple[Value, ...]:
+    """What the judges keep, for a checkpoint."""
+    found = ((rule, getattr(judge, "kept", None)) for rule, judge in zip(rules, judges, strict=True))
+    return tuple(Kept(describe(rule), kept) for rule, kept in found if kept is not None)
+
+
+def hand_over(
+    rules: Sequence[StoppingRule], judges: Sequence[Judge], kept: Sequence[Value], history: Sequence[Row]
+) -> None:
+    """Let the judges of a resumed run go on with what their rules kept.
+
+    A rule is known by its description, wherever it stands in the list. Rules that keep nothing, such as `Stopping`, may
+    be changed. Raises ConfigError if a rule that kept something is missing: without it the run would end otherwise.
+    """
+    waiting = [one for one in kept if one is not None]
+    for rule, judge in zip(rules, judges, strict=True):
+        if not hasattr(judge, "resume"):
+            continue
+        mine = next((one for one in waiting if isinstance(one, Kept) and one.rule == describe(rule)), None)
+        waiting = [one for one in waiting if one is not mine]
+        judge.resume(history, None if mine is None else mine.value)
+    if waiting:
+        names = ", ".join(one.rule if isinstance(one, Kept) else type(one).__name__ for one in waiting)
+        raise ConfigError(
+            f"the checkpoint is of a run with the stopping rule {names}, which this run does not have: resume with the "
+            "same rule (limits such as rounds may change), or begin a new run"
+        )
+
+
+def at_the_end(verdict: Verdict, judges: Sequence[Judge]) -> Verdict:
+    """The verdict of a run that a budget has ended, with what the other rules have to say: `Patience` hands back the
+    best State. Other verdicts stay as they are, because "converged" is said of the latest State."""
+    if verdict.status not in BUDGETS or verdict.state is not None:
+        return verdict
+    for judge in judges:
+        if hasattr(judge, "at_budget"):
+            verdict = judge.at_budget(verdict)
+    return verdict

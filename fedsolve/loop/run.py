@@ -13,6 +13,7 @@ from fedsolve.federation.participation import Participation
 from fedsolve.federation.protocol import collect, describe, steps, types_of
 from fedsolve.federation.session import Preprocessing, Session, TransportKind, checked_seed
 from fedsolve.federation.transports import Transport
+from fedsolve.inference.evaluation import Evaluation
 from fedsolve.loop.advice import explained
 from fedsolve.loop.beginning import Beginning, note_server, resume, start
 from fedsolve.loop.checkpoint import Checkpoint
@@ -23,10 +24,11 @@ from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.loop.measuring import Enough, Measuring
 from fedsolve.loop.preflight import check_algorithm, check_needs, warm_weights
 from fedsolve.loop.rows import Rows
-from fedsolve.loop.rules import as_rules
+from fedsolve.loop.rules import KEPT_TYPES, as_rules, at_the_end, hand_over, kept_by
 from fedsolve.loop.saving import Saving
 from fedsolve.loop.states import equal, unwrapped
 from fedsolve.loop.stopping import FINISHED, QUORUM, Stopping, StoppingRule, Verdict, rounds_in_words
+from fedsolve.loop.watching import Watching
 from fedsolve.losses import LinearLoss, Loss
 from fedsolve.models.base import Model
 from fedsolve.numerics.scalars import python_numbers, whole
@@ -50,6 +52,7 @@ def run(
     server: Client | None = None,
     preprocess: Preprocessing | None = None,
     measure: int = 1,
+    evaluation: Evaluation | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 1,
     resume: bool = False,
@@ -74,6 +77,8 @@ def run(
             as theirs are.
         preprocess: A preprocessing protocol, agreed on before the first round.
         measure: Measure value and gradient norm every so many rounds; 0: only at the end.
+        evaluation: Judge the model by held-out rows, `fs.Evaluation(loss)`: every `evaluation.every` rounds in the
+            history (`row.held_out`), and in full, by client, at the end (`run.evaluation`).
         checkpoint: A file to save progress in, every `checkpoint_every` rounds.
         resume: Go on from the checkpoint if it is there.
         on_round: Called with each finished row of the history.
@@ -89,7 +94,7 @@ def run(
         raise ConfigError("resume=True needs checkpoint=, the file to go on from")
     check_algorithm(algorithm)
     session = clients if isinstance(clients, Session) else Session(clients, transport)
-    loop = _Loop(algorithm, session, limits, rules, checked_seed(seed), measure, preprocess, server)
+    loop = _Loop(algorithm, session, limits, rules, checked_seed(seed), measure, preprocess, server, evaluation)
     saved = None if checkpoint is None else loop.checkpoint(Path(checkpoint), resume)
     try:
         return loop.run(participation or Participation(), warm_start, saved, checkpoint_every, resume, on_round)
@@ -119,6 +124,7 @@ class _Loop:
     every: int
     preprocess: Preprocessing | None
     server: Client | None
+    evaluation: Evaluation | None = None
 
     def __post_init__(self) -> None:
         loss = getattr(self.algorithm, "loss", None)
@@ -132,12 +138,14 @@ class _Loop:
                 self.protocols[name] = protocol
         if self.preprocess is not None:
             self.protocols.update(collect("preprocess", self.preprocess))
+        if self.evaluation is not None:
+            self.protocols.update(collect("evaluation", self.evaluation))
         for place, rule in enumerate(self.rules):
             asked = dict(collect(f"stopping.{place}", rule))
             self.protocols.update((name, one) for name, one in asked.items() if steps(one))
         transforms: tuple[type[object], ...] = getattr(self.preprocess, "transform_types", ())
         kept = (one for rule in self.rules for one in getattr(rule, "kept_types", ()))
-        self.extra: frozenset[type[object]] = frozenset((Row, *transforms, *kept))
+        self.extra: frozenset[type[object]] = frozenset((Row, *KEPT_TYPES, *transforms, *kept))
 
     def checkpoint(self, path: Path, resume: bool) -> Checkpoint:
         """The file to save in, taken for this run."""
@@ -159,6 +167,7 @@ class _Loop:
             self.protocols, seed=self.seed, participation=participation, server=self.server
         )
         fed.checkpointing = saved is not None
+        self.watching = None if self.evaluation is None else Watching(self.evaluation, self.algorithm, fed)
         self.rows = Rows(self.algorithm, fed, on_round)
         self.measuring = measuring = Measuring(
             self.algorithm, self.loss, self.measure, self.inspect, self.limits, self.every, fed, self.rows
@@ -187,14 +196,17 @@ class _Loop:
     def _prepare_rules(self, beginning: Beginning) -> None:
         with self.fed.setting_up():
             judges = tuple(rule.prepare(self.fed, self.algorithm, beginning.state) for rule in self.rules)
-        for judge, kept in zip(judges, beginning.kept or (), strict=False):
-            if hasattr(judge, "resume"):
-                judge.resume(self.rows.history, kept)
+        if beginning.kept is not None:
+            hand_over(self.rules, judges, beginning.kept, self.rows.history)
         self.measuring.judges = judges
+
+    def _kept(self) -> tuple[Value, ...]:
+        return kept_by(self.rules, self.measuring.judges)
 
     def _finished_run(self, state: Value, transform: Value) -> Run:
         verdict = self.measuring.verdict
         assert verdict is not None
+        verdict = at_the_end(verdict, self.measuring.judges)
         if verdict.state is not None:  # what was certified is the latest State, not this one
             state, self.measuring.certificate = verdict.state, None
         model = self.algorithm.model(state)
@@ -211,16 +223,18 @@ class _Loop:
                 f"{type(self.algorithm).__name__} makes a {type(model).__name__}, which takes no preprocessing: let it "
                 "be a fedsolve Model"
             )
+        found, failed = (None, "") if self.watching is None else self.watching.at_the_end(model, state)
         return Run(
             self.algorithm,
             model,
             state,
             verdict.status,
-            verdict.message + self.fed.whose_objective(),
+            verdict.message + failed + self.fed.whose_objective(),
             self.rows.history,
             self.fed.ledger.copy(),  # what a session is asked later is not the run's
             self.measuring.certificate,
             self.seed,
+            found,
         )
 
     # ── the rounds ──
@@ -232,13 +246,15 @@ class _Loop:
         if beginning.done:
             measuring.verdict = self._finished(row)
         while True:
+            if self.watching is not None:
+                row = self.watching.noted(row, state)
             ended = measuring.verdict or measuring.judge(row, state)
             if not measured:
                 measured = measuring.now(state, row, ended is not None)
             if self._is_over(state, ended):
                 return state
             if self.saving is not None:
-                self.saving.between_rounds(state, row, measured, self.rows.history, measuring.judges, interrupts)
+                self.saving.between_rounds(state, row, measured, self.rows.history, self._kept, interrupts)
             if not measured:
                 measuring.later(state, row)
             following, done = self._round(state, row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fedsolve.federation.client import Client
@@ -12,7 +13,6 @@ from fedsolve.loop.checkpoint import Checkpoint, Progress
 from fedsolve.loop.history import Row
 from fedsolve.loop.interrupts import Interrupts
 from fedsolve.loop.measure_protocols import Scale
-from fedsolve.loop.stopping import Judge
 from fedsolve.typing import Value
 
 
@@ -47,12 +47,12 @@ class Saving:
         row: Row,
         measured: bool,
         history: list[Row],
-        judges: tuple[Judge, ...],
+        kept: Callable[[], tuple[Value, ...]],
         interrupts: Interrupts,
     ) -> None:
         """Save if it is time to, or if the user has interrupted the run: then raises KeyboardInterrupt."""
         if row.round % self.every == 0 or interrupts.pending:
-            self.save(state, row, measured, history, tuple(getattr(judge, "kept", None) for judge in judges))
+            self.save(state, row, measured, history, kept())
             interrupts.saved()
 
     def save(self, state: Value, row: Row, measured: bool, history: list[Row], kept: tuple[Value, ...]) -> None:

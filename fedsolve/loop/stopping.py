@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CONVERGED, FINISHED, DIVERGED, QUORUM = "converged", "finished", "diverged", "no quorum"
 SETTLED = "settled"  # the model hardly changes; convergence is said of a gradient only
+BUDGETS = ("rounds", "bytes", "seconds")  # what a run that was not at its end may end by
 UNATTAINABLE = "tolerance unattainable"  # the value no longer changes, and the gradient does not get smaller
 
 
@@ -55,14 +56,17 @@ class Judge(Protocol):
 
 @runtime_checkable
 class StoppingRule(Protocol):
-    """When a run ends. Give one or several to `fs.run(…, stopping=…)`; the first verdict counts.
+    """When a run ends. Give one or several to `fs.run(…, stopping=…)`; all are asked, the first verdict counts.
 
     A rule is a frozen dataclass; what it counts during a run belongs in the `Judge` it makes. If it has client steps,
     its clients answer them: they travel under the name "stopping".
 
     A judge that keeps an earlier State has an attribute `kept`, saved with the checkpoint, and a method
     `resume(rows, kept)`, called when a run goes on from one. Dataclasses that `kept` is made of beside the State are
-    listed in the rule's `kept_types`.
+    listed in the rule's `kept_types`. A rule that kept something must be there when the run is resumed.
+
+    A judge may have a method `at_budget(verdict)`, called when rounds, bytes or seconds are used up: it returns the
+    verdict as it is, or with an earlier State or more words.
     """
 
     def prepare(self, fed: Federation, algorithm: Algorithm, state: Value) -> Judge:

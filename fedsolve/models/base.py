@@ -252,18 +252,8 @@ class Model(ABC):
 
         Raises StorageError if the file cannot be written, or if `path` is a symbolic link.
         """
-        path, kind = Path(path), getattr(type(self), "kind", None)
-        if kind is None:
-            raise ConfigError(f"{type(self).__name__} has no `kind`, by which its file could be read again")
-        arrays, settings = self.arrays(), self.settings()
-        for name in (*(set(arrays) & set(TAKEN)), *(set(settings) & set(HEADER))):
-            raise ConfigError(f"{type(self).__name__}: a field of a model that is saved cannot be named {name!r}")
-        try:
-            text = json.dumps({"format": FORMAT, "kind": kind, **settings, "arrays": list(arrays)})
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"{type(self).__name__} has fields that are neither arrays nor plain: {error}") from None
-        if type(self).settings is Model.settings:
-            self._check_read_back(arrays, settings)
+        path = Path(path)
+        text, arrays = to_parts(self)
         data = archives.pack(**arrays, **{TEXT: np.array(text)})
         remove_leftovers(path.parent, [path.name])
         write_atomically(path, data)
@@ -293,6 +283,36 @@ class Model(ABC):
 
     def _column(self, place: int) -> str:
         return repr(self.feature_names[place]) if self.feature_names is not None else f"{place} (from 0)"
+
+
+def to_parts(model: Model) -> tuple[str, dict[str, Array]]:
+    """A model as a JSON text and arrays, from which `from_parts` builds it again.
+
+    Raises ConfigError if it has fields that would not be read back.
+    """
+    kind = getattr(type(model), "kind", None)
+    if kind is None:
+        raise ConfigError(f"{type(model).__name__} has no `kind`, by which its file could be read again")
+    arrays, settings = model.arrays(), model.settings()
+    for name in (*(set(arrays) & set(TAKEN)), *(set(settings) & set(HEADER))):
+        raise ConfigError(f"{type(model).__name__}: a field of a model that is saved cannot be named {name!r}")
+    try:
+        text = json.dumps({"format": FORMAT, "kind": kind, **settings, "arrays": list(arrays)})
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{type(model).__name__} has fields that are neither arrays nor plain: {error}") from None
+    if type(model).settings is Model.settings:
+        model._check_read_back(arrays, settings)
+    return text, arrays
+
+
+def from_parts(text: str, arrays: Mapping[str, Array]) -> Model:
+    """The model that `to_parts` took apart. Raises DataError if it is none, or of a kind that is not known here."""
+    try:
+        return _restored(np.array(text), arrays)
+    except DataError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise DataError(f"this is no model ({type(error).__name__}: {error})") from error
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:

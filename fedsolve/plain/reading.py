@@ -204,8 +204,9 @@ class Reader:
         if not isinstance(plain, Mapping):
             raise Misfit
         given = dict(plain)
-        if "name" not in given and not inspect.isabstract(kind):  # only one class can be meant
-            given["name"] = kind.__name__
+        meant = type(default) if isinstance(default, kind) else kind
+        if "name" not in given and not inspect.isabstract(meant) and not getattr(meant, "_is_protocol", False):
+            given["name"] = meant.__name__  # the default's class, or the only one that there is
         if isinstance(default, kind) and folded(str(given.get("name", ""))) == folded(type(default).__name__):
             del given["name"]  # what is not said stays as the default has it
             return self._make(type(default), given, where, default)

@@ -6,6 +6,7 @@
     model.npz         the model; `fedsolve predict` and `fedsolve.load_model` read it
     summary.json      how it ended, in one object
     convergence.png   gradient norm and value, against rounds and against bytes
+    held_out.png      ROC curve and calibration on held-out rows, where there are any
     report.html       all of it on one page
     chosen.toml       of a selection: the run file with the values that were chosen
     checkpoint.bin    what `--resume` goes on from, with its ledger beside it
@@ -36,8 +37,9 @@ from fedsolve.wire.storage import append_text, check_own_file, remove_leftovers,
 CONFIG, HISTORY, LEDGER, MODEL = "config.toml", "history.jsonl", "ledger.csv", "model.npz"
 CHOSEN = "chosen.toml"
 SUMMARY, FIGURE, REPORT, CHECKPOINT = "summary.json", "convergence.png", "report.html", "checkpoint.bin"
+HELD_OUT = "held_out.png"
 CHECKPOINT_LEDGER, CHECKPOINT_LOCK = CHECKPOINT + ".ledger", CHECKPOINT + ".lock"
-OURS = (CONFIG, CHOSEN, HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, REPORT, CHECKPOINT, CHECKPOINT_LEDGER)
+OURS = (CONFIG, CHOSEN, HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, HELD_OUT, REPORT, CHECKPOINT, CHECKPOINT_LEDGER)
 LEFT = (*OURS, CHECKPOINT_LOCK)  # what a run that was killed may leave
 
 
@@ -168,8 +170,8 @@ class RunFolder:
         write_atomically(self.chosen, chosen.encode())
         self.write_summary(summary)
 
-    def write_figure(self, png: bytes) -> None:
-        write_atomically(self.path / FIGURE, png)
+    def write_figure(self, png: bytes, name: str = FIGURE) -> None:
+        write_atomically(self.path / name, png)
 
     @property
     def report(self) -> Path:

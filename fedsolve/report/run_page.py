@@ -10,6 +10,7 @@ from typing import Any
 from fedsolve.loop.history import Row, Run
 from fedsolve.models import Model
 from fedsolve.report import accounts
+from fedsolve.report.evaluation import page_section
 from fedsolve.report.figures import shows_slope
 from fedsolve.report.html_parts import (
     Html,
@@ -44,6 +45,7 @@ class About:
     figure: bytes | None = None
     config: str | None = None  # the run file
     feature_names: Sequence[str] | None = None
+    held_out: bytes | None = None  # the figure of held-out rows
 
 
 def run_page(about: About, run: Run, summary: Mapping[str, Any]) -> str:
@@ -54,6 +56,7 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any]) -> str:
         _ending(run.status, run.message),
         figures(_first_numbers(summary, run.model)),
         section("How good it is", paragraph(certificate_sentence(run))),
+        "" if run.evaluation is None else page_section(run.evaluation, about.held_out),
         _convergence(about, [run]),
         section("Model", *_model(run.model, about.feature_names)),
         _columns([run]),
@@ -73,6 +76,7 @@ def comparison_page(
             label,
             _ending(run.status, run.message),
             paragraph(certificate_sentence(run)),
+            "" if run.evaluation is None else page_section(run.evaluation, None),
             element("h3", "History"),
             *_history(run.history),
             element("h3", "What was sent"),
@@ -212,7 +216,8 @@ def _columns(runs: Iterable[Run]) -> Html | str:
 
 def _history(rows: Sequence[Row]) -> list[Html]:
     shown = thinned(rows)
-    names = ("round", "value", "‖gradient‖", "gap", "up", "down", "seconds", "clients", "weight")
+    names = ["round", "value", "‖gradient‖", "gap", "up", "down", "seconds", "clients", "weight"]
+    watched = any(row.held_out is not None for row in rows)
     lines = [
         (
             str(row.round),
@@ -224,12 +229,21 @@ def _history(rows: Sequence[Row]) -> list[Html]:
             f"{row.seconds:.2f}",
             str(row.cohort),
             f"{row.share:.0%}",
+            *((_held_out(row),) if watched else ()),
         )
         for row in shown
     ]
+    names += ["held-out loss"] if watched else []
     left_out = f" {len(shown)} of {len(rows)} rounds; all are in history.jsonl." if len(shown) < len(rows) else ""
     said = "Bytes are the algorithm's, of all clients, from the start; gap is the certificate for f − f*."
     return [table([(name, True) for name in names], lines), paragraph(said + left_out, kind="quiet")]
+
+
+def _held_out(row: Row) -> str:
+    """The loss on held-out rows, and the AUC where there is one."""
+    found = row.held_out or {}
+    area = f" (AUC {found['auc']:.3f})" if "auc" in found else ""
+    return number(found.get("value"), 4) + area
 
 
 def _making(about: About, made: Sequence[tuple[str, str]], seed: int | None) -> Html:

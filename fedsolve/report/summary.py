@@ -8,6 +8,7 @@ from typing import Any
 from fedsolve.federation.client import Client
 from fedsolve.federation.protocol import describe
 from fedsolve.loop.history import Row, Run
+from fedsolve.report.evaluation import for_summary
 from fedsolve.version import __version__
 
 
@@ -34,6 +35,7 @@ def summarise(run: Run, label: str, clients: Sequence[Client] = ()) -> dict[str,
         "scalars_down": last.scalars_down,
         "measure_bytes_up": last.measure_bytes_up,
         "measure_bytes_down": last.measure_bytes_down,
+        "held_out": for_summary(run.evaluation),
         "hyper_parameters": describe(run.algorithm),
         "seed": run.seed,
         "clients": [{"name": client.name, "samples": client.n_samples, "weight": client.weight} for client in clients],

@@ -14,7 +14,7 @@ from rich.text import Text
 from fedsolve.text import printable
 
 BAD = ("diverged", "no quorum", "error")
-GOOD = ("converged", "finished")
+GOOD = ("converged", "finished", "patience", "early stopping")
 
 
 def size(count: float | None) -> str:

@@ -15,8 +15,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 import fedsolve.plain.annotations as forms
+from fedsolve.errors import ConfigError
 from fedsolve.federation.participation import Participation
-from fedsolve.loop.stopping import Stopping
+from fedsolve.inference.evaluation import Evaluation
+from fedsolve.loop.early_stopping import EarlyStopping
+from fedsolve.loop.patience import Patience
+from fedsolve.loop.stopping import Stopping, StoppingRule
+from fedsolve.losses import Loss, Squared
 from fedsolve.plain.annotations import Form, field_forms
 
 Positive = Field(default=None, gt=0)
@@ -216,6 +221,57 @@ def _listed(values: Any) -> Any:
     return values.values() if isinstance(values, LogRange) else values
 
 
+class EvaluationTable(Table):
+    """Held-out rows to judge models by. `hold_out` is the share that each client sets aside, drawn by `seed`; the other
+    keys are the fields of `fedsolve.Evaluation`."""
+
+    hold_out: float = Field(default=0.2, gt=0, lt=1)
+    seed: int = Field(default=0, ge=0, lt=2**64)
+    every: int = Field(default=1, ge=1)
+    least: int = Field(default=1, ge=1)
+    auc_error: float = Field(default=1e-4, ge=0, lt=1)
+
+    def build(self, loss: Loss) -> Evaluation:
+        """The evaluation that the table describes."""
+        return Evaluation(loss, every=self.every, least=self.least, auc_error=self.auc_error)
+
+
+class StoppingTable(Table):
+    """Stopping rules beside the limits of [run]: `fedsolve.Patience` and `fedsolve.EarlyStopping`.
+
+    patience  end after so many rounds without progress, with the best model
+    metric    what patience judges by: a figure of held-out rows, where there is an [evaluation]; else the value
+    least     the progress that counts, relative to the value
+    early     whether to end before the noise is fitted (squared loss; FedAvg, FedProx)
+    sigma     the standard deviation of the noise; estimated if it is not given
+    norm      how large the function to learn is thought to be, or "estimated"
+    """
+
+    patience: int | None = Positive
+    metric: str = "value"
+    least: float = Field(default=0.0, ge=0, lt=1)
+    early: bool = False
+    sigma: float | None = Positive
+    norm: float | Literal["estimated"] = 1.0
+
+    @model_validator(mode="after")
+    def _something(self) -> StoppingTable:
+        if self.patience is None and not self.early:
+            raise ValueError("there is no rule in it; give patience = a number of rounds, or early = true")
+        return self
+
+    def rules(self, loss: Loss, evaluation: Evaluation | None) -> list[StoppingRule]:
+        """The rules that the table describes. Raises ConfigError if they do not fit the loss."""
+        found: list[StoppingRule] = []
+        if self.patience is not None:
+            found.append(Patience(self.patience, evaluation, self.least, self.metric))
+        if self.early:
+            if not isinstance(loss, Squared):
+                raise ConfigError(f"stopping.early = true is for the squared loss, got {type(loss).__name__}")
+            found.append(EarlyStopping(loss, self.sigma, None if isinstance(self.norm, str) else self.norm))
+        return found
+
+
 class Output(Table):
     folder: str | None = None
     figures: bool = True
@@ -233,6 +289,8 @@ class Config(Table):
     run: Budget = Budget()
     participation: ParticipationTable | None = None
     link: Links | None = None
+    evaluation: EvaluationTable | None = None
+    stopping: StoppingTable | None = None
     select: Select | None = None
     output: Output = Output()
 
@@ -249,6 +307,16 @@ class Config(Table):
     def participants(self) -> Participation | None:
         """Who takes part in each round; None for everyone."""
         return None if self.participation is None else self.participation.build()
+
+    def judging(self, loss: object) -> tuple[list[StoppingRule], Evaluation | None]:
+        """The stopping rules of a run with this loss, and the evaluation that goes with it."""
+        if self.evaluation is None and self.stopping is None:
+            return [self.run.stopping()], None
+        if not isinstance(loss, Loss):
+            raise ConfigError("[evaluation] and [stopping] need an algorithm with a loss")
+        evaluation = None if self.evaluation is None else self.evaluation.build(loss)
+        more = [] if self.stopping is None else self.stopping.rules(loss, evaluation)
+        return [self.run.stopping(), *more], evaluation
 
     def tables(self) -> list[tuple[str, AlgorithmTable]]:
         """Every algorithm's table with its place in the file."""

@@ -31,6 +31,7 @@ class Problem:
     clients: list[Client]
     algorithms: dict[str, Algorithm]  # by label
     preprocess: Preprocess | None
+    holds_out: bool = False  # whether the clients have set rows aside, so that not all data is learned from
 
     @property
     def classes(self) -> Classes | None:
@@ -44,8 +45,9 @@ class Problem:
         return model.with_classes(self.classes)
 
     def scores(self, model: object) -> dict[str, float | None]:
-        """Accuracy, or R², on the data of all clients and, where there are any, on the test rows."""
-        found = {"train": self._score(model, self.data.X, self.data.y)}
+        """Accuracy, or R², on the data of all clients and, where there are any, on the test rows. Of clients that hold
+        rows out, `fs.evaluate` says more: then the first is None."""
+        found = {"train": None if self.holds_out else self._score(model, self.data.X, self.data.y)}
         if self.data.X_test is not None:
             found["test"] = self._score(model, self.data.X_test, self.data.y_test)
         return found
@@ -76,10 +78,12 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
         what_to_do = "declare every column that is not dropped, under its own name"
         loaded = loaded.in_order(declared, f"{loaded.name}, compared with the schema,", what_to_do)
     clients = _divide(what, loaded, groups)
+    if what.evaluation is not None:
+        clients = data.hold_out(clients, what.evaluation.hold_out, what.evaluation.seed)
     _link(what.link, clients)
     if preprocess is None and any(client.raw for client in clients):
         raise ConfigError(f"{loaded.name} has text columns or missing values: add a [preprocess] table to the run file")
-    return Problem(loaded, clients, algorithms, preprocess)
+    return Problem(loaded, clients, algorithms, preprocess, what.evaluation is not None)
 
 
 def build_algorithms(what: keys.Config) -> dict[str, Algorithm]:

@@ -27,6 +27,7 @@ from fedsolve.errors import UnknownName
 from fedsolve.features import exact_kernels
 from fedsolve.federation import links, participation, transports
 from fedsolve.federation.protocol import is_client_step
+from fedsolve.local import schedules
 from fedsolve.plain import Reader, describe_fields
 
 __all__ = ["ROOMS", "build", "describe_fields", "find", "kind_of", "make", "names"]
@@ -39,6 +40,7 @@ ROOMS: dict[str, ModuleType] = {
     "feature map": features,
     "kernel": exact_kernels,
     "local solver": learners,
+    "schedule": schedules,
     "line search": searches,
     "renewal rule": renewals,
     "link": links,
@@ -50,6 +52,7 @@ ROOMS: dict[str, ModuleType] = {
 }
 # What a class of a kind must be, where its room has others beside it.
 _BASES: dict[str, type] = {
+    "local solver": learners.LocalSolver,
     "feature map": features.FeatureMap,
     "partition scheme": data.Scheme,
     "preprocessing": preprocessing.Preprocess,

@@ -30,7 +30,7 @@ from fedsolve.federation.client_runtime import Runtime, Served
 from fedsolve.federation.joining import JOINED
 from fedsolve.federation.protocol import collect, fingerprint, signature, steps
 from fedsolve.inference.evaluation import Evaluation
-from fedsolve.local import CG, GradientSteps, Richardson
+from fedsolve.local import CG, Adam, GradientSteps, Momentum, ProximalSteps, Richardson
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.losses import LinearLoss
 from fedsolve.numerics.structured_arrays import Symmetric
@@ -94,7 +94,9 @@ def _algorithms(loss: LinearLoss) -> Iterator[Any]:
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "AGD": [{}, {"step_size": 0.1}],
-    "FedProx": [{"pull": 0.5}],
+    "FedDyn": [{}, {"pull": 0.5, "local": Momentum(steps=2, step_size=0.05)}],
+    "FedProx": [{"pull": 0.5}, {"local": ProximalSteps(epochs=1, batch_size=4, batches="fixed", scale="client")}],
+    "FedSplit": [{}, {"pull": 0.5, "local": Adam(steps=2)}],
     "FedNL": [{}, {"compressor": RankR(1)}, {"initial": "zero", "option": 1}],
     "GIANT": [{}, {"local": CG(2)}, {"local": Richardson(2, 0.01)}],
     "FedAvg": [{"local": GradientSteps(steps=3, step_size=0.1, batch_size=4)}],
@@ -176,6 +178,14 @@ class Maker:
 
     def any_step_size(self) -> float:
         return 0.05
+
+    any_pull = any_step_size
+
+    def any_origin(self) -> np.ndarray:
+        return self.weights()
+
+    def any_epoch(self) -> int:
+        return 0
 
     def any_steps(self) -> np.ndarray:
         return self.protocol.grid()

@@ -62,7 +62,18 @@ LOSSES = [
 ]
 LOSS = fs.Logistic(l2=0.01, intercept="free", features=MAPS[3])
 SEARCHES = [fs.Armijo(), fs.Armijo(alpha=0.1, beta=0.9, halvings=3, loss=LOSS)]
-SOLVERS = [fs.GradientSteps(), fs.GradientSteps(7, 1, 32), CG(), CG(3), Richardson(), Richardson(4, 0.5)]
+SCHEDULES = [fs.InverseTime(), fs.InverseTime(3), fs.Cosine(100), fs.Cosine(10, last=1), fs.StepDecay(7, by=1)]
+SOLVERS = [
+    *(fs.GradientSteps(), fs.GradientSteps(7, 1, 32), CG(), CG(3), Richardson(), Richardson(4, 0.5)),
+    *[fs.GradientSteps(epochs=2, batch_size=3, batches="fixed", scale="client", schedule=one) for one in SCHEDULES],
+    *(
+        fs.Momentum(),
+        fs.Momentum(3, momentum=0, nesterov=True),
+        fs.Adam(),
+        fs.Adam(4, 1, beta1=0, schedule=SCHEDULES[2]),
+    ),
+    *(fs.ProximalSteps(), fs.ProximalSteps(3, 4, epochs=2, batches="fixed", scale="client")),
+]
 RENEWALS = [renewals.Once(), renewals.Always(), renewals.Periodic(7), renewals.Fibonacci(), renewals.GradientNorm(1)]
 COMPRESSORS = [compressors.TopKPairs(3), compressors.RandomKPairs(), compressors.RankR(2)]
 SQUARED = fs.Squared(l2=1)
@@ -81,6 +92,11 @@ ALGORITHMS = [
     fs.FedNL(LOSS, COMPRESSORS[2], option=1, shift="frobenius", initial="zero", search=None),
     fs.FedProx(LOSS),
     fs.FedProx(LOSS, pull=3),
+    *[fs.FedProx(LOSS, local=one) for one in SOLVERS],
+    *[kind(LOSS) for kind in (fs.FedDyn, fs.FedSplit)],
+    *[kind(LOSS, pull=2, local=one) for kind in (fs.FedDyn, fs.FedSplit) for one in SOLVERS[6:]],
+    *[kind(LOSS, one) for kind in (fs.FedAvg, fs.Scaffold) for one in SOLVERS[2:-2]],
+    fs.Scaffold(LOSS, option="I"),
     fs.GIANT(LOSS),
     fs.GIANT(LOSS, local=SOLVERS[3], search=SEARCHES[0], lbfgs=0),
     fs.GIANT(LOSS, local=SOLVERS[5]),
@@ -134,6 +150,7 @@ SAMPLES: dict[str, Sequence[Any]] = {
     "feature map": MAPS,
     "kernel": KERNELS,
     "local solver": SOLVERS,
+    "schedule": SCHEDULES,
     "line search": SEARCHES,
     "renewal rule": RENEWALS,
     "link": LINKS,

@@ -244,6 +244,8 @@ def test_every_key_of_a_run_file_is_described() -> None:
         "partition": keys.Partition,
         "run": keys.Budget,
         "participation": keys.ParticipationTable,
+        "evaluation": keys.EvaluationTable,
+        "stopping": keys.StoppingTable,
         "select": keys.Select,
         "output": keys.Output,
     }

@@ -172,7 +172,7 @@ def test_the_ledger_counts_the_evaluation_as_setting_up() -> None:
         before = run.ledger.total("algorithm")
         fs.evaluate(run.model, session, LOGISTIC.loss)
         assert session.fed.ledger.total("algorithm") == before
-        assert "evaluation.held_sums" in {call for record in session.fed.ledger.records for call in record.calls}
+        assert "evaluation.held_figures" in {call for record in session.fed.ledger.records for call in record.calls}
 
 
 def test_another_draw_is_other_data_for_a_resumed_run(tmp_path: Any) -> None:

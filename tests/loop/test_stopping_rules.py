@@ -201,7 +201,72 @@ def test_early_stopping_is_resumed_and_asks_no_row_twice(tmp_path: Path) -> None
     assert asked(again) == asked(whole) == whole.rounds + 1
 
 
-def test_early_stopping_needs_weights() -> None:
-    rule = fs.Patience(evaluation=fs.Evaluation(fs.Squared()))
-    with pytest.raises(fs.errors.ConfigError, match="State of KMeans has none"):
-        fs.run(KMeans(), clouds(), stopping=rule)
+def test_a_model_without_weights_is_judged_by_held_out_rows_too() -> None:
+    """It is sent whole. The clusters' numbers stand for no target here, and soon nothing gets better."""
+    held_clouds = fs.data.hold_out(clouds(), 0.3)
+    run = fs.run(KMeans(), held_clouds, rounds=60, stopping=fs.Patience(2, evaluation=fs.Evaluation(fs.Squared())))
+    assert run.status == "patience"
+
+
+# ── patience by other figures, and where something else ends the run ──
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "auc", "brier", "deviance", "calibration_error"])
+def test_patience_judges_by_any_figure(metric: str) -> None:
+    rule = fs.Patience(3, evaluation=fs.Evaluation(PROBLEM.loss), metric=metric)
+    run = fs.run(zigzag(), held(), rounds=30, tolerance=0, stopping=rule, evaluation=fs.Evaluation(PROBLEM.loss))
+    seen = [row.held_out[metric] for row in run.history if row.held_out]
+    best = int(np.argmax(seen) if metric in ("accuracy", "auc") else np.argmin(seen))
+    assert (run.status, run.rounds) == ("patience", best + 3)
+    assert f"that of round {best}" in run.message
+    assert f"{metric} on held-out rows has not {'risen' if metric in ('accuracy', 'auc') else 'fallen'}" in run.message
+
+
+def test_a_figure_that_there_is_not_is_rejected() -> None:
+    for given, said in (
+        ({"evaluation": fs.Evaluation(fs.Squared()), "metric": "auc"}, "one of value, error, deviance"),
+        ({"evaluation": fs.Evaluation(fs.Logistic()), "metric": "speed"}, "metric is one of"),
+        ({"metric": "auc"}, "is of held-out rows"),
+    ):
+        with pytest.raises(fs.errors.ConfigError, match=said):
+            fs.Patience(**given)
+
+
+@pytest.mark.parametrize("evaluated", [False, True])
+def test_a_budget_hands_back_the_best_state_too(evaluated: bool) -> None:
+    rule = fs.Patience(30, evaluation=fs.Evaluation(PROBLEM.loss) if evaluated else None)
+    run = fs.run(zigzag(), held(), rounds=9, tolerance=0, stopping=rule)
+    runs = [fs.run(zigzag(), held(), rounds=rounds, tolerance=0) for rounds in range(10)]
+    values = [
+        fs.evaluate(one.model, held(), PROBLEM.loss).value if evaluated else one.history[-1].value for one in runs
+    ]
+    best = int(np.argmin(values))
+    assert best < 9
+    assert (run.status, run.rounds) == ("rounds", 9)
+    assert f"the model is that of round {best}" in run.message
+    assert run.model.w.tobytes() == runs[best].model.w.tobytes()
+    assert run.certificate is None
+
+
+def test_the_last_state_may_be_the_best() -> None:
+    run = fs.run(zigzag(), held(), rounds=3, tolerance=0, stopping=fs.Patience(30))
+    assert "the model is that of" not in run.message
+    assert run.model.w.tobytes() == fs.run(zigzag(), held(), rounds=3, tolerance=0).model.w.tobytes()
+
+
+def test_a_resumed_run_knows_its_rules_by_what_they_are(tmp_path: Path) -> None:
+    """Their order may change, and the limits; a rule that kept a State may not be left out or changed."""
+    short, long = fs.Patience(3), fs.Patience(20, least=0.4)
+    whole = fs.run(zigzag(), PROBLEM.clients(), stopping=[fs.Stopping(50), short, long])
+    file = tmp_path / "run"
+    fs.run(zigzag(), PROBLEM.clients(), stopping=[fs.Stopping(5), short, long], checkpoint=file)
+
+    def again(*rules: Any) -> fs.Run:
+        return fs.run(zigzag(), PROBLEM.clients(), stopping=[*rules], checkpoint=file, resume=True)
+
+    for rules in ((fs.Stopping(50),), (fs.Stopping(50), short), (fs.Stopping(50), fs.Patience(4), long)):
+        with pytest.raises(fs.errors.ConfigError, match=r"stopping rule .*Patience.*which this run does not have"):
+            again(*rules)
+    resumed = again(long, fs.Patience(7), short, fs.Stopping(60))
+    assert (resumed.status, resumed.message, resumed.rounds) == (whole.status, whole.message, whole.rounds)
+    assert resumed.model.w.tobytes() == whole.model.w.tobytes()

@@ -1,0 +1,125 @@
+"""FedSplit: each client reflects the model, minimises its own objective near there, and reflects back.
+
+    u_j = argmin f_j(v) + (pull/2) ‖v − (2x − z_j)‖²,     z_j ← z_j + 2 (u_j − x),     x ← Σ p_j z_j
+
+FedSplit: An Algorithmic Framework for Fast Federated Optimization (Algorithm 1, s = 1/pull, clients of any weight)
+    Reese Pathak and Martin J. Wainwright. NeurIPS 2020. https://arxiv.org/abs/2005.05238
+
+Each client remembers z_j between rounds; at the fixed point u_j = x and z_j = x − ∇f_j(x)/pull, so Σ p_j ∇f_j(x) = 0: x
+is the pooled solution, for every pull. This is Peaceman-Rachford splitting: linear convergence in about half as many
+rounds as FedDyn, if every client's objective is strongly convex or the pull suits. Rounds of one model each way.
+
+Clients work from x, with 2x − z_j written as a correction of their gradients: then also a local solver that only takes
+some steps stays where it is at the pooled solution, while steps from 2x − z_j would end beside it. Where only some
+clients answer, x goes on by their share, so that it is Σ p_j z_j of all clients at all times. The server sees only sums
+of the clients' replies, and each client's smoothness where a local solver has no step size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedsolve.errors import ConfigError
+from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.federation import Federation
+from fedsolve.local import LocalSolver, ProximalSteps, first_step, step_in_round
+from fedsolve.local.base import declare_needs
+from fedsolve.local.proximal_steps import proximal_footprint
+from fedsolve.local.pulls import FIRST, renewed
+from fedsolve.losses import Loss
+from fedsolve.losses.footprint import Footprint, Sizes
+from fedsolve.models import Model
+from fedsolve.typing import Array
+from fedsolve.wire.arguments import require_positive
+
+
+@dataclass(frozen=True)
+class State:
+    x: Array
+    origin: Array | None  # where all z_j began; None: at zero
+    pull: float
+    step_size: float
+    objective: float  # the share of the weight whose objective is minimised
+    epoch: int = 0  # how often that has changed, and all z_j began anew
+
+    @property
+    def w(self) -> Array:
+        return self.x
+
+
+@dataclass(frozen=True)
+class FedSplit:
+    """Local proximal steps between two reflections.
+
+    loss   the objective
+    pull   1 / the paper's s, the weight of the proximal term; None (default) finds it from the curvature that the
+           clients meet, anew after rounds 2, 4, 8, … It changes how many rounds it takes, not where they end
+    local  how a client solves its problem: None (default) exactly; a local solver such as GradientSteps(steps=10)
+           takes any loss, and should be given a pull
+    """
+
+    loss: Loss
+    pull: float | None = None
+    local: LocalSolver | None = None
+
+    needs: ClassVar[frozenset[str]] = frozenset({"minimise"})
+
+    def __post_init__(self) -> None:
+        if self.pull is not None and not 0 < self.pull < float("inf"):
+            raise ConfigError(f"pull is the positive weight of the proximal term, or None, got {self.pull}")
+        declare_needs(self, self.local, pull=True)
+
+    # ── clients ──
+
+    @client_step
+    def smoothness(self, client: Client) -> float:
+        return self.loss.smoothness(client)
+
+    @client_step
+    def local_update(
+        self, client: Client, x: Array, origin: Array | None, pull: float, step_size: float, epoch: int
+    ) -> tuple[Array, float, float]:
+        """The change of z_j, and the squares of how far u_j and the gradient there went since its last round."""
+        require_positive("pull", pull)
+        require_positive("step_size", step_size)
+        memory, known = client.memory, client.memory.get("epoch") == epoch
+        first = 0.0 * x if origin is None else origin
+        z = before = memory["z"] if known else first
+        self.loss.check_weights(client, x=x, origin=first, z=z)
+        if known and memory["pull"] != pull:  # x − z_j is a gradient over the pull
+            z = x + (memory["pull"] / pull) * (z - x)
+        u = (self.local or ProximalSteps()).run(self.loss, client, x, step_size, correction=pull * (z - x), pull=pull)
+        z, g = z + 2.0 * (u - x), pull * (2.0 * x - z - u)
+        moved, turned = 0.0, 0.0
+        if known:
+            moved = float(client.xp.sum((u - memory["u"]) ** 2))
+            turned = float(client.xp.sum((g - memory["g"]) ** 2))
+        memory["z"], memory["u"], memory["g"], memory["pull"], memory["epoch"] = z, u, g, pull, epoch
+        return z - before, moved, turned
+
+    # ── server ──
+
+    def start(self, fed: Federation) -> State:
+        x, step_size = fed.start_point(self.loss), first_step(fed, self.local, self.smoothness)
+        return State(x, x if x.any() else None, self.pull or FIRST, step_size, fed.objective)
+
+    def round(self, fed: Federation, state: State) -> State:
+        if fed.objective != state.objective:  # a client is lost, or back: x is to be the mean of those who count
+            state = State(state.x, state.x, state.pull, state.step_size, fed.objective, state.epoch + 1)
+        x, origin, pull, epoch = state.x, state.origin, state.pull, state.epoch
+        step_size = step_in_round(fed, self.local, state.step_size, pull)
+        change, moved, turned = fed.mean(
+            self.local_update, x=x, origin=origin, pull=pull, step_size=step_size, epoch=epoch
+        )
+        if self.pull is None:
+            pull = renewed(fed, pull, moved, turned)
+        return State(
+            x + fed.cohort.share / state.objective * change, origin, pull, state.step_size, state.objective, epoch
+        )
+
+    def footprint(self, sizes: Sizes) -> Footprint:
+        return proximal_footprint(self.loss, self.local, sizes, held=3)
+
+    def model(self, state: State) -> Model:
+        return self.loss.model(state.x)

@@ -1,0 +1,123 @@
+"""What a client computes of its rows for an evaluation. All of it is sums; see `evaluated.HeldSums`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsolve.errors import DataError
+from fedsolve.federation.client import Client
+from fedsolve.inference import metrics
+from fedsolve.inference.evaluated import TOTALS, HeldSums
+from fedsolve.inference.metrics import TABLE, Floats, Kind, Rows, kind_of
+from fedsolve.inference.score_bins import binned, runs_of
+from fedsolve.inference.sent_model import SentModel, predictor
+from fedsolve.losses import LinearLoss, Loss
+from fedsolve.numerics.linalg import to_numpy
+from fedsolve.typing import Array
+
+
+def held_rows(loss: Loss, held: Client, w: Array | SentModel) -> Rows:
+    """Predictor, targets and weights of the rows that have a weight, as NumPy arrays."""
+    held.count("losses", held.n_samples)
+    assert isinstance(loss, LinearLoss)
+    y = to_numpy(loss.targets(held))
+    eta = predictor(w, kind_of(loss), held) if isinstance(w, SentModel) else to_numpy(loss.predictor(held, w))
+    if eta.shape != y.shape:
+        raise DataError(f"client {held.name!r}: predictions of shape {eta.shape} for targets of shape {y.shape}")
+    s = np.ones(len(y)) if held.sample_weight is None else to_numpy(held.sample_weight)
+    counts = s > 0
+    return Rows(eta[counts], y[counts], s[counts])
+
+
+def nothing(loss: Loss, client: Client, classes: int, bins: int) -> HeldSums:
+    """What a client without rows says."""
+    outputs = int(np.prod(loss.outputs(client), dtype=int)) if isinstance(loss, LinearLoss) else 1
+    k = {Kind.BINARY: 2, Kind.CLASSES: classes}.get(kind_of(loss), 0)
+    residuals = outputs if kind_of(loss) is Kind.NUMBERS else 1
+    return HeldSums(
+        0,
+        np.zeros(len(TOTALS)),
+        np.zeros(outputs),
+        np.zeros(residuals),
+        np.zeros((k, k)),
+        np.zeros((TABLE, 3)),
+        np.zeros((classes, bins, 4)),
+    )
+
+
+def summed(loss: Loss, held: Client, w: Array | SentModel, cuts: Sequence[Floats], least: int) -> HeldSums:
+    """All sums that one exchange can bring."""
+    kind, bins = kind_of(loss), (len(cuts[0]) if len(cuts) else 0) + 1
+    empty = nothing(loss, held, len(cuts), bins)
+    totals = dict.fromkeys(TOTALS, 0.0)
+    totals["weight"] = held.weight
+    if not isinstance(loss, LinearLoss):
+        if isinstance(w, SentModel):
+            raise DataError(f"{type(loss).__name__} judges weights, and the model has none for it")
+        totals["value"] = (loss.value(held, w) - loss.penalty(w)) * held.weight
+        return HeldSums(held.n_samples, np.array(list(totals.values())), *list(vars(empty).values())[2:])
+    rows = held_rows(loss, held, w)
+    s = rows.s
+    totals["value"] = float(s @ loss.pointwise(np, rows.eta, rows.y))
+    totals["error"] = float(s @ loss.error(np, rows.eta, rows.y))
+    if kind is not Kind.OTHER:
+        totals["deviance"] = float(s @ metrics.deviances(kind, loss, rows))
+    residuals, confusion, table = empty.residuals, empty.confusion, empty.table
+    if kind is Kind.NUMBERS:
+        residuals = s @ metrics.squares(rows.y, rows.eta)
+    if kind in (Kind.BINARY, Kind.CLASSES):
+        p = metrics.responses(kind, rows.eta)
+        confusion = metrics.confusion(kind, rows)
+        totals["hits"] = float(np.trace(confusion))
+        totals["brier"] = float(s @ metrics.brier(kind, p, rows.y))
+        table = _joined(*metrics.reliability(kind, p, rows), least)
+    targets = s @ rows.y.reshape(len(s), -1)
+    masses = _masses(kind, rows, cuts, least, empty.masses)
+    return HeldSums(held.n_samples, np.array(list(totals.values())), targets, residuals, confusion, table, masses)
+
+
+def spread(
+    loss: Loss, held: Client, w: Array | SentModel, mean: Floats, cuts: Sequence[Floats], least: int
+) -> tuple[Floats, Floats, Floats]:
+    """The deviance of predicting `mean`, and of predicting the mean of these rows; and the weight in bins."""
+    kind = kind_of(loss)
+    rows = held_rows(loss, held, w)
+    own = rows.s @ rows.y.reshape(len(rows.s), -1) / max(float(rows.s.sum()), 1e-300)
+    null = [_null(kind, rows, np.asarray(one).reshape(-1)) for one in (mean, own)]
+    empty = nothing(loss, held, len(cuts), (len(cuts[0]) if len(cuts) else 0) + 1).masses
+    return null[0], null[1], _masses(kind, rows, cuts, least, empty)
+
+
+def recounted(loss: Loss, held: Client, w: Array | SentModel, cuts: Sequence[Floats], least: int) -> Floats:
+    """The weight in other bins."""
+    empty = nothing(loss, held, len(cuts), (len(cuts[0]) if len(cuts) else 0) + 1).masses
+    return _masses(kind_of(loss), held_rows(loss, held, w), cuts, least, empty)
+
+
+def _null(kind: Kind, rows: Rows, mean: Floats) -> Floats:
+    if kind is Kind.NUMBERS:
+        return np.asarray(rows.s @ metrics.squares(rows.y, mean if rows.y.ndim == 2 else mean[0]))
+    centre = mean if kind is Kind.CLASSES else mean[0]
+    return np.array([rows.s @ metrics.null_deviances(kind, rows.y, np.asarray(centre))])
+
+
+def _masses(kind: Kind, rows: Rows, cuts: Sequence[Floats], least: int, empty: Floats) -> Floats:
+    if not len(cuts):
+        return empty
+    scores, shares = metrics.log_odds(kind, rows.eta), metrics.shares(kind, rows.y)
+    found = [
+        binned(score, rows.s * share, rows.s * (1 - share), edges, least)
+        for score, share, edges in zip(scores, shares, cuts, strict=True)
+    ]
+    return np.stack(found)
+
+
+def _joined(table: Floats, counts: NDArray[np.int64], least: int) -> Floats:
+    """A table in which bins with too few rows are added to the first bin of a run with enough."""
+    first, _ = runs_of(counts, least)
+    found = np.zeros_like(table)
+    np.add.at(found, first, table)
+    return found

@@ -1,0 +1,146 @@
+"""The parts of a client's samples that a local solver works on, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import index
+from typing import Literal
+
+import numpy as np
+
+from fedsolve.errors import ConfigError
+from fedsolve.federation.client import Client
+from fedsolve.federation.stacked import NotTogether
+from fedsolve.numerics.scalars import whole
+from fedsolve.typing import Array
+
+Batches = Literal["shuffled", "fixed"]
+Scale = Literal["batch", "client"]
+
+# In the place of a round's number, which is never as large: fixed batches are the same in every round.
+_EVERY_ROUND = 2**40
+
+
+class Batched:
+    """What solvers that work on batches have in common; `GradientSteps` describes the fields."""
+
+    steps: int
+    batch_size: int | None
+    epochs: int | None
+    batches: Batches
+    scale: Scale
+
+    def check_batches(self) -> None:
+        """Raise ConfigError for numbers and words that make no sense."""
+        if self.steps < 1:
+            raise ConfigError(f"at least one local step is needed, got {self.steps}")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ConfigError(f"batch_size is at least 1, got {self.batch_size}")
+        if self.epochs is not None:
+            whole("epochs", self.epochs, least=1)
+        if self.batches not in ("shuffled", "fixed"):
+            raise ConfigError(f"batches is 'shuffled' or 'fixed', got {self.batches!r}")
+        if self.scale not in ("batch", "client"):
+            raise ConfigError(f"scale is 'batch' or 'client', got {self.scale!r}")
+
+    def count(self, client: Client) -> int:
+        """How many steps `run` takes: as many as it is told to, or as there are batches in its epochs."""
+        if self.epochs is None:
+            return self.steps
+        if self._takes_all(client):
+            return self.epochs
+        assert self.batch_size is not None
+        return self.epochs * -(-index(client.n_samples) // self.batch_size)
+
+    def parts(self, client: Client) -> Iterator[tuple[Client, Array | float]]:
+        """The samples of each step, as a client, and the factor of its step: 1, or its share of the samples."""
+        if self._takes_all(client):
+            yield from [(client, 1.0)] * self.count(client)
+            return
+        for part in self._fixed(client) if self.batches == "fixed" else self._shuffled(client):
+            part.counts = {}  # a fixed batch comes again
+            yield part, (1.0 if self.scale == "batch" else _share(part, client))
+            for what, amount in part.counts.items():  # a batch's work is the client's work
+                client.count(what, amount)
+
+    def shares(self, client: Client) -> list[float] | None:
+        """The factors of the steps, where they do not depend on what is drawn; None where they do."""
+        if self.scale == "batch" or self._takes_all(client):
+            return [1.0] * self.count(client)
+        if self.batches == "fixed":
+            return [float(_share(part, client)) for part in self._fixed(client)]
+        if client.sample_weight is not None:
+            return None
+        assert self.batch_size is not None
+        full = self.batch_size / client.weight
+        if self.epochs is None:
+            return [full] * self.steps
+        whole_batches, rest = divmod(client.n_samples, self.batch_size)
+        return ([full] * whole_batches + [rest / client.weight] * (rest > 0)) * self.epochs
+
+    def _takes_all(self, client: Client) -> bool:
+        return self.batch_size is None or self.batch_size >= client.n_samples
+
+    # ── shuffled ──
+
+    def _shuffled(self, client: Client) -> Iterator[Client]:
+        if self.epochs is None:
+            batches = client.draw(self._drawn)
+            for step in range(self.steps):
+                yield client.subset(batches[step, :])
+            return
+        assert self.batch_size is not None
+        orders = client.draw(self._drawn_epochs)
+        for epoch in range(self.epochs):
+            for start in range(0, index(client.n_samples), self.batch_size):
+                yield client.subset(orders[epoch, start : start + self.batch_size])
+
+    def _drawn(self, rng: np.random.Generator, samples: int) -> Array:
+        """The samples of each batch, a row for each. All have the same size: what is left of a pass is not used."""
+        assert self.batch_size is not None
+        batches: list[Array] = []
+        while len(batches) < self.steps:  # one pass over the shuffled samples after another
+            order = rng.permutation(samples)
+            bounds = range(0, samples - self.batch_size + 1, self.batch_size)
+            batches += [np.sort(order[start : start + self.batch_size]) for start in bounds]
+        return np.stack(batches[: self.steps])
+
+    def _drawn_epochs(self, rng: np.random.Generator, samples: int) -> Array:
+        """All samples in the order of an epoch's batches, the last of which may be smaller; a row for each epoch."""
+        assert self.epochs is not None
+        return np.stack([self._ordered(rng.permutation(samples)) for _ in range(self.epochs)])
+
+    def _ordered(self, order: Array) -> Array:
+        assert self.batch_size is not None
+        bounds = range(0, len(order), self.batch_size)
+        return np.concatenate([np.sort(order[start : start + self.batch_size]) for start in bounds])
+
+    # ── fixed ──
+
+    def _fixed(self, client: Client) -> Iterator[Client]:
+        """The same batches in every round, and from each of them again and again in the same order."""
+        parts = _partition(client, self.batch_size or 1)
+        for step in range(self.count(client)):
+            yield parts[step % len(parts)]
+
+
+def _partition(client: Client, size: int) -> tuple[Client, ...]:
+    """The client's samples in batches of this size, the last of which may be smaller: a function of the run's seed and
+    of the client, and of nothing else. They are kept, which takes as much memory as the samples do."""
+    if not hasattr(client, "moment"):
+        raise NotTogether("it takes fixed batches, which each client draws by its own seed")
+    seed = client.moment[0]
+
+    def compute(_: Array) -> tuple[Client, ...]:
+        rng = np.random.default_rng([seed, client.key, _EVERY_ROUND, 0, 0])
+        order = rng.permutation(client.n_samples)
+        bounds = range(0, client.n_samples, size)
+        return tuple(client.subset(np.sort(order[start : start + size])) for start in bounds)
+
+    return client.at((_partition, "fixed batches"), np.asarray([seed % 2**63, size]), compute)
+
+
+def _share(part: Client, client: Client) -> Array | float:
+    """The share of the client's weight that a batch has; array code, for clients that run together."""
+    total = float(part.n_samples) if part.sample_weight is None else client.xp.sum(part.sample_weight)
+    return total / client.weight

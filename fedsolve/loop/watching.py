@@ -1,0 +1,72 @@
+"""Held-out rows in a run: figures for the history every few rounds, and all of them at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from fedsolve.algorithms.base import Algorithm
+from fedsolve.errors import ClientError, ConfigError, QuorumNotReached, TransportError
+from fedsolve.federation.federation import Federation
+from fedsolve.inference.evaluated import Evaluated
+from fedsolve.inference.evaluation import Evaluation
+from fedsolve.inference.judging import NO_ROWS, judge, payload
+from fedsolve.inference.sent_model import SentModel
+from fedsolve.loop.history import Row
+from fedsolve.loop.states import weights_of
+from fedsolve.models.base import Model
+from fedsolve.typing import Array, Value
+
+
+def as_sent(algorithm: Algorithm, state: Value, fed: Federation, evaluation: Evaluation) -> Array | SentModel:
+    """A State as clients are sent it to judge it: its weights if it has any, else the model that it stands for.
+
+    Raises ConfigError if it is neither.
+    """
+    w = weights_of(state)
+    made = algorithm.model(state) if w is None else None
+    if w is None and not isinstance(made, Model):
+        raise ConfigError(
+            f"held-out rows judge weights or a fedsolve Model, and {type(algorithm).__name__} makes a "
+            f"{type(made).__name__}: leave evaluation out"
+        )
+    if isinstance(made, Model) and "preprocess" in fed.protocols and type(made).weights_for is Model.weights_for:
+        raise ConfigError(
+            f"a {type(made).__name__} is judged on the columns as the clients have them, and this run preprocesses "
+            "them: evaluate its model after the run, fs.evaluate(run.model, clients, loss)"
+        )
+    return payload(made if w is None else w, fed, evaluation.loss)
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Asks how good the model is on held-out rows while a run goes on."""
+
+    evaluation: Evaluation
+    algorithm: Algorithm
+    fed: Federation
+
+    def noted(self, row: Row, state: Value) -> Row:
+        """The row with the figures of held-out rows, if this is a round to ask for them: one exchange, counted as
+        measuring. A resumed run does not ask again for what its row has."""
+        if row.held_out is not None or row.round % self.evaluation.every:
+            return row
+        found = self.fed.measure(self.evaluation.brief(as_sent(self.algorithm, state, self.fed, self.evaluation)))
+        if found is None:
+            return row
+        (sums,), share = found
+        figures = self.evaluation.glance(sums)
+        if not figures.weight > 0:
+            raise ConfigError(NO_ROWS)
+        numbers = {name: float(value) for name, value in figures.plain().items() if isinstance(value, int | float)}
+        return replace(row, held_out=numbers if share >= 1 - 1e-12 else {**numbers, "share": share})
+
+    def at_the_end(self, model: Value, state: Value) -> tuple[Evaluated | None, str]:
+        """All figures, by client and together; or None, and what went wrong, if a client does not answer: what was
+        learned is not lost by that."""
+        w = weights_of(state)
+        try:
+            return judge(
+                self.evaluation, self.fed, payload(model if w is None else w, self.fed, self.evaluation.loss)
+            ), ""
+        except (ClientError, QuorumNotReached, TransportError) as error:
+            return None, f"; held-out rows could not be asked about the last model: {error}"

@@ -1,0 +1,123 @@
+"""What held-out rows say of a model, as a table for the terminal and the page, and as a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from fedsolve.inference.evaluated import Evaluated, Figures
+from fedsolve.report.figures import COLOURS, Axes, blank, png
+from fedsolve.report.html_parts import Html, image, paragraph, section, table
+from fedsolve.report.tables import number, plain_table
+from fedsolve.text import printable
+
+ALL = "all clients"
+MOST_CURVES = 6  # that a figure shows beside the one of all clients
+
+EXPLAINED = (
+    "Figures of rows that the model was not learned from, from sums over these rows. The AUC counts scores in bins: it "
+    "is at most ± its error away from the exact one. Calibration is the mean distance of predicted from observed "
+    "shares; a slope below 1 says that predictions are too extreme. A dash stands for what is not defined, such as the "
+    "AUC of a client with one class only."
+)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def _auc(one: Figures) -> str:
+    if one.auc is None or one.auc_error is None:
+        return "–"
+    return f"{one.auc:.4f}" if one.auc_error < 5e-5 else f"{one.auc:.4f} ± {one.auc_error:.1g}"
+
+
+# A heading, how it is written, and whether a kind of loss has it.
+_COLUMNS: tuple[tuple[str, Callable[[Figures], str], Callable[[Figures], bool]], ...] = (
+    ("accuracy", lambda one: _share(one.accuracy), lambda all_: all_.accuracy is not None),
+    ("AUC", _auc, lambda all_: all_.accuracy is not None),
+    ("Brier", lambda one: number(one.brier, 3), lambda all_: all_.brier is not None),
+    ("calibration", lambda one: number(one.calibration_error, 3), lambda all_: all_.accuracy is not None),
+    ("slope", lambda one: number(one.calibration_slope, 3), lambda all_: all_.calibration_slope is not None),
+)
+
+
+def lines(found: Evaluated) -> tuple[list[str], list[list[str]]]:
+    """Headings, and a line for each client and one for all of them, which comes last."""
+    shown = [(heading, write) for heading, write, has in _COLUMNS if has(found)]
+    middle: list[tuple[str, Callable[[Figures], str]]] = [(found.error_name, lambda one: number(one.error, 4))]
+    if found.d2 is not None:
+        name = "R²" if found.error_name == "mean squared error" else "D²"
+        middle.append((name, lambda one: number(one.d2, 3)))
+    columns = [*middle, *shown]
+    rows = [
+        [name, str(one.samples), *(write(one) for _, write in columns)]
+        for name, one in (*found.clients.items(), (ALL, found))
+    ]
+    return ["held-out rows of", "rows", *(heading for heading, _ in columns)], rows
+
+
+def terminal(found: Evaluated) -> Table:
+    """The table for a terminal."""
+    headings, rows = lines(found)
+    made = plain_table()
+    for place, heading in enumerate(headings):
+        made.add_column(heading, justify="left" if place == 0 else "right", no_wrap=True)
+    for row in rows:
+        last = row is rows[-1]
+        made.add_row(*(Text(printable(cell), style="bold" if last else "") for cell in row))
+    return made
+
+
+def page_section(found: Evaluated, figure: bytes | None) -> Html:
+    """The section of a report."""
+    headings, rows = lines(found)
+    parts = [table([(heading, place > 0) for place, heading in enumerate(headings)], rows[:-1], rows[-1])]
+    if figure is not None:
+        parts.append(image(figure, "ROC curve and calibration on held-out rows"))
+    missing = f" Not asked, because they are lost: {', '.join(found.missing)}." if found.missing else ""
+    return section("Held-out rows", *parts, paragraph(EXPLAINED + missing, kind="quiet"))
+
+
+def figure(found: Evaluated) -> bytes | None:
+    """ROC curve (of two classes) and calibration as a PNG; None where there are no classes."""
+    if not found.calibration:
+        return None
+    made = blank(10, 4.6)
+    left, right = made.subplots(1, 2)
+    every: Mapping[str, Figures] = {ALL: found, **dict(list(found.clients.items())[:MOST_CURVES])}
+    for index, (name, one) in enumerate(every.items()):
+        look = {"color": COLOURS[index % len(COLOURS)], "linewidth": 2.2 if index == 0 else 1.0}
+        if one.curve:
+            area = "" if one.auc is None else f" ({one.auc:.3f})"
+            left.plot(*zip(*_thinned(one.curve), strict=True), label=printable(name) + area, **look)
+        if one.calibration:
+            _, said, seen = zip(*one.calibration, strict=True)
+            right.plot(said, seen, marker="o", markersize=5 if index == 0 else 3, label=printable(name), **look)
+    _dress(left, "false positive rate", "true positive rate")
+    _dress(right, "predicted probability", "observed share")
+    if not found.curve:
+        left.text(0.5, 0.5, "a ROC curve is that of two classes", ha="center", va="center", alpha=0.6)
+    return png(made)
+
+
+def _thinned(curve: tuple[tuple[float, float], ...], most: int = 800) -> tuple[tuple[float, float], ...]:
+    step = max(1, len(curve) // most)
+    return (*curve[:-1:step], curve[-1])
+
+
+def _dress(axis: Axes, x: str, y: str) -> None:
+    axis.plot([0, 1], [0, 1], linestyle=":", color="#888888", linewidth=1.0)
+    axis.set(xlabel=x, ylabel=y, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    axis.grid(True, alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(frameon=False, fontsize=8)
+
+
+def for_summary(found: Evaluated | None) -> dict[str, Any] | None:
+    """What summary.json and `--json` hold of it."""
+    return None if found is None else found.plain()
