@@ -18,6 +18,8 @@ from fedsolve.losses import LinearLoss, Loss
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
+LARGEST = 1e150  # whose square is a number too
+
 
 def held_rows(loss: Loss, held: Client, w: Array | SentModel) -> Rows:
     """Predictor, targets and weights of the rows that have a weight, as NumPy arrays."""
@@ -27,6 +29,9 @@ def held_rows(loss: Loss, held: Client, w: Array | SentModel) -> Rows:
     eta = predictor(w, kind_of(loss), held) if isinstance(w, SentModel) else to_numpy(loss.predictor(held, w))
     if eta.shape != y.shape:
         raise DataError(f"client {held.name!r}: predictions of shape {eta.shape} for targets of shape {y.shape}")
+    if np.isnan(eta).any():
+        raise DataError(f"client {held.name!r}: the model's predictions are not numbers: its weights are too large")
+    eta = np.clip(eta, -LARGEST, LARGEST)
     s = np.ones(len(y)) if held.sample_weight is None else to_numpy(held.sample_weight)
     counts = s > 0
     return Rows(eta[counts], y[counts], s[counts])

@@ -121,11 +121,11 @@ class Evaluation:
 
     @client_step
     def held_recalibration(self, client: Client, w: Array | SentModel, line: Array) -> Array:
-        """Sums for one Newton step on the calibration intercept and slope."""
-        held = self._binary_rows(client, w)
+        """Sums for one Newton step on the calibration intercept and slope; zeros unless there are two classes."""
+        held = self._rows(client, w)
         require_shape("line", line, 2)
         require_finite("line", line)
-        if held is None:
+        if held is None or self.kind is not Kind.BINARY:
             return np.zeros(6)
         intercept, slope = np.asarray(client.globalise(line)).tolist()
         return self._counted(client, held, recalibration.sums(held_rows(self.loss, held, w), intercept, slope))
@@ -133,8 +133,8 @@ class Evaluation:
     @client_step
     def own_recalibration(self, client: Client, w: Array | SentModel) -> tuple[float, float] | None:
         """The calibration intercept and slope of the client's own rows; None where they are not defined."""
-        held = self._binary_rows(client, w)
-        if held is None:
+        held = self._rows(client, w)
+        if held is None or self.kind is not Kind.BINARY:
             return None
         rows: Rows = held_rows(self.loss, held, w)
         return self._counted(
@@ -153,11 +153,6 @@ class Evaluation:
             return None
         self.loss.check(held)
         return held
-
-    def _binary_rows(self, client: Client, w: Array | SentModel) -> Client | None:
-        if self.kind is not Kind.BINARY:
-            raise WrongType("only log-odds of two classes are recalibrated")
-        return self._rows(client, w)
 
     def _cuts(self, client: Client, edges: Array) -> list[Floats]:
         """The cut points of each class. Raises WrongType if they are not in ascending order, or of other classes."""

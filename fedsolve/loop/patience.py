@@ -16,7 +16,7 @@ from fedsolve.inference.evaluation import Evaluation
 from fedsolve.inference.sent_model import SentModel
 from fedsolve.loop.history import Row
 from fedsolve.loop.stopping import Verdict, rounds_in_words
-from fedsolve.loop.watching import as_sent
+from fedsolve.loop.watching import as_sent, is_finite
 from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Value
 
@@ -133,6 +133,8 @@ class Waiting:
         if row.value is not None:
             return None  # it was judged before it was measured
         w = as_sent(self._algorithm, state, self._fed, evaluation)
+        if not is_finite(w):
+            return None
         short = self._rule.metric == "value" and not isinstance(w, SentModel)  # then five numbers are enough
         found = self._fed.measure(Sum(evaluation.held_sums, w=w) if short else evaluation.brief(w))
         if found is None or found[1] < self._fed.objective - 1e-12:

@@ -71,10 +71,8 @@ def run(
         participation: Who is asked in a round, and how long to wait for whom; everyone by default.
         transport: "in_process" or "processes".
         seed: Seeds everything random in the run.
-        warm_start: A model to start from, whose weights are matched by the names of its columns, or an array of
-            weights.
-        server: Data of the server's own, for algorithms that use it. It has the clients' columns, and is preprocessed
-            as theirs are.
+        warm_start: A model to start from, matched by the names of its columns, or an array of weights.
+        server: Data of the server's own, for algorithms that use it; with the clients' columns, preprocessed alike.
         preprocess: A preprocessing protocol, agreed on before the first round.
         measure: Measure value and gradient norm every so many rounds; 0: only at the end.
         evaluation: Judge the model by held-out rows, `fs.Evaluation(loss)`: every `evaluation.every` rounds in the
@@ -139,6 +137,8 @@ class _Loop:
         if self.preprocess is not None:
             self.protocols.update(collect("preprocess", self.preprocess))
         if self.evaluation is not None:
+            if not isinstance(self.evaluation, Evaluation):
+                raise ConfigError(f"evaluation is an Evaluation, such as fs.Evaluation(loss), got {self.evaluation!r}")
             self.protocols.update(collect("evaluation", self.evaluation))
         for place, rule in enumerate(self.rules):
             asked = dict(collect(f"stopping.{place}", rule))

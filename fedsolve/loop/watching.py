@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.errors import ClientError, ConfigError, QuorumNotReached, TransportError
 from fedsolve.federation.federation import Federation
@@ -37,6 +39,11 @@ def as_sent(algorithm: Algorithm, state: Value, fed: Federation, evaluation: Eva
     return payload(made if w is None else w, fed, evaluation.loss)
 
 
+def is_finite(sent: Array | SentModel) -> bool:
+    """Whether there is anything to judge: not where weights have diverged."""
+    return isinstance(sent, SentModel) or bool(np.isfinite(sent).all())
+
+
 @dataclass(frozen=True)
 class Watching:
     """Asks how good the model is on held-out rows while a run goes on."""
@@ -50,8 +57,9 @@ class Watching:
         measuring. A resumed run does not ask again for what its row has."""
         if row.held_out is not None or row.round % self.evaluation.every:
             return row
-        found = self.fed.measure(self.evaluation.brief(as_sent(self.algorithm, state, self.fed, self.evaluation)))
-        if found is None:
+        sent = as_sent(self.algorithm, state, self.fed, self.evaluation)
+        found = self.fed.measure(self.evaluation.brief(sent)) if is_finite(sent) else None
+        if found is None:  # nobody answered, or the run has diverged, which its own measuring says
             return row
         (sums,), share = found
         figures = self.evaluation.glance(sums)
@@ -64,9 +72,10 @@ class Watching:
         """All figures, by client and together; or None, and what went wrong, if a client does not answer: what was
         learned is not lost by that."""
         w = weights_of(state)
+        sent = payload(model if w is None else w, self.fed, self.evaluation.loss)
+        if not is_finite(sent):
+            return None, ""
         try:
-            return judge(
-                self.evaluation, self.fed, payload(model if w is None else w, self.fed, self.evaluation.loss)
-            ), ""
+            return judge(self.evaluation, self.fed, sent), ""
         except (ClientError, QuorumNotReached, TransportError) as error:
             return None, f"; held-out rows could not be asked about the last model: {error}"

@@ -114,6 +114,7 @@ def _others() -> Iterator[tuple[str, Any, Client]]:
         yield "folds", FoldFits((loss,), 3, 0), client
         if loss.quadratic:
             yield "folds", FoldSums((loss,), 3, 0), client
+    yield "stopping", fs.EarlyStopping(fs.Squared(intercept="free")), Client("several", _inputs(9, 3), _inputs(9, 2))
     yield "preprocess", Preprocess(), dense()
     yield "preprocess", Preprocess(centre=False), sparse()
     yield "preprocess", Preprocess(SCHEMA), table()
@@ -220,6 +221,17 @@ class Maker:
         columns = self.protocol._columns(self.client)
         fill, zero, one = np.zeros(len(columns)), np.zeros(len(columns)), np.ones(len(columns))
         return Transform(columns, fill, zero, one)
+
+    # evaluation
+    def any_edges(self) -> np.ndarray:
+        return np.tile(np.linspace(-2.0, 2.0, 5), (len(self.protocol.edges()), 1))
+
+    def held_spread_mean(self) -> np.ndarray:
+        assert self.loss is not None
+        return np.full(int(np.prod(self.loss.outputs(self.client), dtype=int)), 0.5)
+
+    def any_line(self) -> np.ndarray:
+        return np.array([0.1, 0.9])
 
     # cross-validation
     def any_questions(self) -> np.ndarray:
@@ -336,7 +348,7 @@ def subjects() -> list[Subject]:
     for loss, client in _losses():
         for algorithm in _algorithms(loss):
             protocols = {**dict(collect("algorithm", algorithm)), "measure": Measure(loss), "inspect": Inspect(loss)}
-            protocols["evaluation"] = Evaluation(loss)
+            protocols["evaluation"] = Evaluation(loss, rows="own")
             made.append(subject(f"{type(algorithm).__name__} {type(loss).__name__}", protocols, client))
     for name, protocol, client in _others():
         made.append(subject(f"{type(protocol).__name__} {client.name}", dict(collect(name, protocol)), client))

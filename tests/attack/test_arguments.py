@@ -43,8 +43,8 @@ def calls() -> list[tuple[Subject, tuple[str, str], dict[str, Any]]]:
     return list(found.values())
 
 
-# What has no one length: steps of a grid, folds, columns of a sketch.
-OF_ANY_LENGTH = {"steps", "grid", "questions", "fits", "V", "vectors", "values"}
+# What has no one length: steps of a grid, folds, columns of a sketch; cut points have a row for each class, or none.
+OF_ANY_LENGTH = {"edges", "steps", "grid", "questions", "fits", "V", "vectors", "values"}
 
 
 def wrong_arrays(array: np.ndarray) -> dict[str, Any]:

@@ -99,8 +99,20 @@ def test_models_without_weights() -> None:
 def test_mistakes_end_the_run_before_its_first_round() -> None:
     with pytest.raises(ConfigError, match="no client has held-out rows"):
         fs.run(ALGORITHM, PROBLEM.clients(), evaluation=fs.Evaluation(PROBLEM.loss))
+    with pytest.raises(ConfigError, match="evaluation is an Evaluation"):
+        fs.run(ALGORITHM, held(), evaluation=PROBLEM.loss)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"shape \(7,\), this loss needs \(6,\)"):
         fs.run(ALGORITHM, held(), evaluation=fs.Evaluation(fs.Logistic()))
+
+
+def test_a_run_that_diverges_ends_as_such() -> None:
+    loss = fs.Squared(l2=1e-2)
+    clients = fs.data.hold_out(PROBLEMS["squared | unbalanced"].clients(), 0.4)
+    run = fs.run(
+        fs.FedAvg(loss, fs.GradientSteps(5, step_size=1e30)), clients, rounds=50, evaluation=fs.Evaluation(loss),
+        stopping=fs.Patience(60, evaluation=fs.Evaluation(loss)),
+    )  # fmt: skip
+    assert run.status == "diverged"
 
 
 def test_an_absent_client_does_not_lose_what_was_learned() -> None:
