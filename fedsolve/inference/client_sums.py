@@ -26,7 +26,10 @@ def held_rows(loss: Loss, held: Client, w: Array | SentModel) -> Rows:
     held.count("losses", held.n_samples)
     assert isinstance(loss, LinearLoss)
     y = to_numpy(loss.targets(held))
-    eta = predictor(w, kind_of(loss), held) if isinstance(w, SentModel) else to_numpy(loss.predictor(held, w))
+    if isinstance(w, SentModel):
+        eta = predictor(w, kind_of(loss), held, loss.features)
+    else:
+        eta = to_numpy(loss.predictor(held, w))
     if eta.shape != y.shape:
         raise DataError(f"client {held.name!r}: predictions of shape {eta.shape} for targets of shape {y.shape}")
     if np.isnan(eta).any():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsolve.errors import ConfigError, DataError
+from fedsolve.features import FeatureMap, Transformer
 from fedsolve.federation.client import Client
 from fedsolve.inference.metrics import Floats, Kind
 from fedsolve.models.base import Model, from_parts, to_parts
@@ -36,12 +37,17 @@ def send(model: Model) -> SentModel:
     return SentModel(*to_parts(model))
 
 
-def predictor(sent: SentModel, kind: Kind, held: Client) -> Floats:
+def predictor(sent: SentModel, kind: Kind, held: Client, features: FeatureMap | None = None) -> Floats:
     """The model's predictor at some rows of a client: log-odds, logarithms of mean counts, or the values themselves.
 
     Raises DataError if the model cannot be built, does not take these columns or an offset, or gives no probabilities.
+    A scikit-learn transformer that a message names is rejected unless it is the loss's own, `features`, which the
+    client was started with: others could take any time.
     """
     model = from_parts(sent.text, {name: to_numpy(array) for name, array in sent.arrays.items()})
+    own = getattr(model, "features", None)
+    if isinstance(own, Transformer) and own != features:
+        raise DataError("a model whose features scikit-learn computes is judged only by a loss with the same features")
     names = model.input_names
     X = held.X if names is None or held.feature_names is None else held.ordered(names)
     X = X if held.is_numpy else to_numpy(X)

@@ -30,6 +30,7 @@ from fedsolve.federation.client_runtime import Runtime, Served
 from fedsolve.federation.joining import JOINED
 from fedsolve.federation.protocol import collect, fingerprint, signature, steps
 from fedsolve.inference.evaluation import Evaluation
+from fedsolve.inference.sent_model import SentModel, send
 from fedsolve.local import CG, Adam, GradientSteps, Momentum, ProximalSteps, Richardson
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.losses import LinearLoss
@@ -229,6 +230,10 @@ class Maker:
     def held_spread_mean(self) -> np.ndarray:
         assert self.loss is not None
         return np.full(int(np.prod(self.loss.outputs(self.client), dtype=int)), 0.5)
+
+    def held_bins_w(self) -> SentModel:
+        assert self.loss is not None
+        return send(self.loss.model(self.weights()))
 
     def any_line(self) -> np.ndarray:
         return np.array([0.1, 0.9])

@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import fedsolve as fs
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.inference.sent_model import SentModel
+from fedsolve.models import KernelExpansion
 from fedsolve.runfiles import run_file as config
 from fedsolve.runfiles.problem import prepare
 from fedsolve.typing import Array
@@ -486,3 +487,30 @@ def test_rows_without_weight_are_no_rows() -> None:
     assert fs.evaluate(w, weightless, fs.Evaluation(loss, least=2)).weight == 4.0
     with pytest.raises(DataError, match="no client has held-out rows"):
         fs.evaluate(w, weightless, fs.Evaluation(loss, least=3))
+
+
+def test_a_message_names_no_transformer_of_its_own() -> None:
+    """A transformer of scikit-learn is used only if the client's own protocol has it too."""
+    from_loss = fs.features.Transformer("PolynomialFeatures", {"degree": 2})
+    rng = np.random.default_rng(0)
+    clients = [fs.Client(f"c{i}", rng.standard_normal((30, 2)), rng.standard_normal(30)) for i in range(2)]
+    loss = fs.Squared(l2=1e-2, features=from_loss)
+    run = fs.run(fs.Newton(loss), clients, preprocess=fs.data.Preprocess())
+    found = fs.evaluate(run.model, clients, fs.Evaluation(loss, rows="own"))  # raw columns, so it is sent whole
+    residual = np.concatenate([run.model.predict(one.X) - one.y for one in clients])
+    close(found.deviance, np.mean(residual**2))
+    with pytest.raises(fs.errors.FedsolveError, match="only by a loss with the same features"):
+        fs.evaluate(run.model, clients, fs.Evaluation(fs.Squared(), rows="own"))
+
+
+def test_a_kernel_expansion() -> None:
+    """A model of the library that has no weights for the clients' columns."""
+    rng = np.random.default_rng(1)
+    X, y = rng.uniform(size=(60, 1)), rng.standard_normal(60)
+    model = KernelExpansion(X[:20], rng.standard_normal(20), fs.features.Sobolev())
+    clients = fs.data.hold_out([fs.Client(f"c{i}", X[i::3], y[i::3]) for i in range(3)], 0.5)
+    found = fs.evaluate(model, clients, fs.Squared(), transport="processes")
+    held = [one.held for one in clients]
+    X, y = np.concatenate([one.X for one in held]), np.concatenate([one.y for one in held])
+    close(found.deviance, np.mean((model.predict(X) - y) ** 2))
+    close(found.r2, sk.r2_score(y, model.predict(X)))

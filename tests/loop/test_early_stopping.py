@@ -254,3 +254,16 @@ def test_what_the_theory_does_not_cover_is_rejected() -> None:
     ):
         with pytest.raises(ConfigError, match=said):
             fs.run(algorithm, clients(TARGETS[:, 0]), stopping=EarlyStopping(LOSS, 0.5))
+
+
+def test_on_features_of_the_kernel_itself() -> None:
+    """Nyström features of all rows span what the kernel does: the same spectrum, the same time, the same error."""
+    loss = fs.Squared(features=fs.Nystroem(POINTS[:, None], kernel=fs.features.Sobolev()))
+    parts = [fs.Client(f"site-{i}", POINTS[part][:, None], TARGETS[part]) for i, part in enumerate(PARTS)]
+    limits = fs.Stopping(500, None)
+    run = fs.run(
+        fs.FedAvg(loss, fs.GradientSteps(1, step_size=STEP)), parts, stopping=[limits, EarlyStopping(loss, SIGMA)]
+    )
+    plain = fs.run(METHODS["FedAvg, s = 1"][0], clients(), stopping=[limits, EarlyStopping(LOSS, SIGMA)])
+    assert run.rounds == plain.rounds
+    np.testing.assert_allclose(run.model.predict(POINTS[:, None]), FEATURES @ plain.model.w, atol=1e-8)
