@@ -63,8 +63,8 @@ class EarlyStopping:
 
     With its defaults the rule is free of units: T stays the same if all targets, or all sample weights, are multiplied
     by a constant, and if all features are multiplied by c and the step size by 1/c². It does depend on where the
-    targets' zero is, because the run starts there: B includes the intercept. Where the mean of y is large beside its
-    variation, subtract it (or an offset), or begin at a model that knows it (`warm_start`); otherwise T is late.
+    targets' zero is, because the run starts there, and B includes the intercept. Where the mean of y is large beside
+    its variation, subtract it, or begin at a model that knows it (`warm_start`): there is less to learn then.
 
     The theory is that of unpenalised least squares in all weights, so the loss has neither l2 nor l1: stopping early
     takes their place. An intercept counts as one feature more, an offset is subtracted from y. Sample weights are read

@@ -184,6 +184,7 @@ TRUTHS = {
     "kink, norm 10": lambda x: 10 * kink(x),
     "line, norm 1": lambda x: x,
     "sin 2πx, norm 4.4": lambda x: np.sin(2 * np.pi * x),
+    "3 sin 2πx, norm 13": lambda x: 3 * np.sin(2 * np.pi * x),
     "sin 8πx, norm 18": lambda x: np.sin(8 * np.pi * x),
     "jump, not of the space": lambda x: (x > 0.5).astype(float),
 }
