@@ -21,14 +21,13 @@ from fedsolve.federation.federation import Federation
 from fedsolve.loop.history import Row
 from fedsolve.loop.stopping import Verdict, rounds_in_words
 from fedsolve.losses import Squared
-from fedsolve.numerics.early_stopping import SpectrumFit, fit_spectrum, stopping_round
+from fedsolve.numerics.early_stopping import fit_sums, stopping_round
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Purpose
 
 EARLY = "early stopping"
-RESOLVED = 1e-13  # of the largest eigenvalue of ΦᵀΦ: what is below it is rounding
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class StoppingTime:
     Attributes:
         rounds: T; None if there is no noise, so that there is nothing to stop for.
         sigma: The standard deviation of the noise, as it was given or estimated.
-        norm: How large the function to learn is thought to be, as it was given or estimated.
+        norm: B, the size of what is to be learned, as it was given or estimated.
         step_size: η, and
         steps: s: what one round does at each client.
     """
@@ -57,29 +56,35 @@ class EarlyStopping:
         loss = fs.Squared(features=fs.RandomFourier(200))
         fs.run(fs.FedAvg(loss), clients, rounds=10_000, stopping=fs.EarlyStopping(loss))
 
-    T = max{t : R(1/√(ηts)) ≤ 1/(√(2e) σηts)} follows from the eigenvalues of ΦᵀΦ/N, with Φ the features of all rows.
+    T = max{t : R(1/√(ηts)) ≤ B/(√(2e) σηts)} follows from the eigenvalues of ΦᵀΦ/N, with Φ the features of all rows.
     They are asked for once, before the first round: each client sends its Gram matrix, p(p+1)/2 numbers, of which the
-    rule uses the sum; if σ is to be estimated also Φᵀy and yᵀy. Theorem 8 bounds the error at the training rows until
-    T; it holds for any start, and for clients whose functions differ up to a term for that.
+    rule uses the sum. To estimate σ or B it also sends Φᵀr and rᵀr, with r what the start leaves of y.
+    Theorem 8 bounds the error at the training rows until T, for clients whose functions differ up to a term for that.
+
+    With its defaults the rule is free of units: T stays the same if all targets, or all sample weights, are multiplied
+    by a constant, and if all features are multiplied by c and the step size by 1/c². It does depend on where the
+    targets' zero is, because the run starts there, and B includes the intercept. Where the mean of y is large beside
+    its variation, subtract it, or begin at a model that knows it (`warm_start`): there is less to learn then.
 
     The theory is that of unpenalised least squares in all weights, so the loss has neither l2 nor l1: stopping early
     takes their place. An intercept counts as one feature more, an offset is subtracted from y. Sample weights are read
-    as precisions: the noise of a row of weight s has variance σ²/s, and N is the sum of the weights; so T does not
-    depend on their unit where σ is estimated. All clients should take part in every round.
+    as precisions: the noise of a row of weight s has variance σ²/s, and N is the sum of the weights. All clients should
+    take part in every round.
 
     Args:
         loss: The algorithm's own loss, `Squared`.
-        sigma: The standard deviation of the noise in the targets. None, the default, estimates it from residuals
-            of a ridge regression (`fedsolve.numerics.early_stopping.fit_spectrum`).
-        norm: How large the function that is learned is thought to be, as ‖θ‖ of the weights that make it up, or as its
-            norm in the kernel's space. Default 1, for which equation (23) balances bias and variance: a function of
-            norm B is learned as long as one of norm 1 with noise σ/B, so that T depends on the units of the targets.
-            None estimates it from the same ridge regression; then T does not.
+        sigma: The standard deviation of the noise in the targets. None, the default, estimates it from residuals: of
+            least squares where there are twice as many rows as features, else of a ridge regression
+            (`fedsolve.numerics.early_stopping.fit_spectrum`).
+        norm: B, how far the function to learn is from the start: ‖θ* − θ_0‖ of the weights, or ‖f* − f_0‖ in the
+            kernel's space. None, the default, estimates it by a ridge regression on what the start leaves of y, so a
+            good warm start stops sooner. 1 is equation (23) as it is printed. It is right for a function of norm 1, and
+            its T depends on the units of the targets. With sigma and norm both given nothing about y leaves a client.
     """
 
     loss: Squared
     sigma: float | None = None
-    norm: float | None = 1.0
+    norm: float | None = None
 
     purpose: ClassVar[Purpose] = "setup"
     kept_types: ClassVar[tuple[type[object], ...]] = (StoppingTime,)
@@ -107,11 +112,11 @@ class EarlyStopping:
         return self.loss.normal(client)[0]
 
     @client_step
-    def targets(self, client: Client) -> tuple[Array, Array]:
-        """ΦᵀSy/Σs, and Σ s y²/Σs of each output."""
-        y = client.y if client.offset is None else client.y - client.offset
-        squares = y * y if client.sample_weight is None else _rows(client.sample_weight, y) * y * y
-        return -self.loss.normal(client)[1], client.xp.reshape(client.xp.sum(squares, axis=0) / client.weight, (-1,))
+    def remaining(self, client: Client, w: Array) -> tuple[Array, Array]:
+        """ΦᵀSr/Σs, and Σ s r²/Σs of each output, for the residuals r = y − offset − Φw."""
+        s, r = client.sample_weight, client.y - self.loss.predictor(client, w)
+        squares = r * r if s is None else (s if r.ndim == 1 else s[:, None]) * r * r
+        return -self.loss.gradient(client, w), client.xp.reshape(client.xp.sum(squares, axis=0) / client.weight, (-1,))
 
     @client_step
     def size(self, client: Client) -> tuple[int, float]:
@@ -135,34 +140,31 @@ class EarlyStopping:
                 f"{type(algorithm).__name__} does not say: use FedAvg or FedProx, or Patience on held-out rows"
             )
         step_size, steps = pace(state)
-        return Ending(self.when(fed, step_size, steps))
+        return Ending(self.when(fed, step_size, steps, state.w))
 
-    def when(self, fed: Federation, step_size: float, steps: int = 1) -> StoppingTime:
-        """T for rounds of so many steps of this size, from one exchange with all clients."""
-        if self.sigma is None or self.norm is None:
-            gram, (products, squares), (rows, total) = fed.exchange(Mean(self.gram), Mean(self.targets), Sum(self.size))
-            values, fit = _fitted(np.asarray(gram.full()), products, squares, rows)
+    def when(self, fed: Federation, step_size: float, steps: int = 1, start: Array | None = None) -> StoppingTime:
+        """T for rounds of so many steps of this size, from one exchange with all clients.
+
+        Args:
+            fed: The federation.
+            step_size: η; of FedProx 1/pull.
+            steps: s, the steps of each client in a round.
+            start: The weights the run begins with; default those of the warm start, or zero.
+        """
+        sigma, norm = self.sigma, self.norm
+        if sigma is None or norm is None:
+            w = fed.start_point(self.loss) if start is None else start
+            gram, (products, squares), (rows, total) = fed.exchange(
+                Mean(self.gram), Mean(self.remaining, w=w), Sum(self.size)
+            )
+            fit = fit_sums(gram.full(), products, squares, rows)
+            # The fit's noise is that of a row of average weight, N/rows. σ is that of weight 1.
+            sigma = fit.noise * math.sqrt(total / rows) if sigma is None else sigma
+            norm = fit.norm if norm is None else norm
         else:
-            gram, (rows, total) = fed.exchange(Mean(self.gram), Sum(self.size))
-            values, fit = np.linalg.eigvalsh(gram.full()), None
-        # A row of weight s has noise σ/√s. As only σ²/N counts, with N the sum of the weights, so does σ²·rows/N with
-        # the number of rows: which is also what the residuals of weighted rows say, because N is divided by there too.
-        unit = math.sqrt(rows / total)
-        noise = self.sigma * unit if self.sigma is not None else fit.noise if fit is not None else 0.0
-        norm = self.norm if self.norm is not None else fit.norm if fit is not None else 1.0
-        rounds = None if norm <= 0 else stopping_round(np.maximum(values, 0.0), noise, rows, step_size, steps, norm)
-        return StoppingTime(rounds, noise / unit, norm, step_size, steps)
-
-
-def _fitted(gram: Array, products: Array, squares: Array, rows: int) -> tuple[Array, SpectrumFit]:
-    """The eigenvalues of ΦᵀΦ/N, and what the residuals of a ridge regression say of noise and function."""
-    values, vectors = np.linalg.eigh(gram)
-    values = np.maximum(values, 0.0)
-    seen = values > RESOLVED * values[-1]
-    along = ((vectors.T @ products.reshape(len(gram), -1)) ** 2).mean(axis=1)
-    projections = np.where(seen, along / np.where(seen, values, 1.0), 0.0)
-    with np.errstate(invalid="ignore"):  # of penalties that leave no degrees of freedom, which are not chosen
-        return values, fit_spectrum(np.where(seen, values, 0.0), projections, float(np.mean(squares)), rows)
+            gram, (_, total) = fed.exchange(Mean(self.gram), Sum(self.size))
+        rounds = stopping_round(np.linalg.eigvalsh(gram.full()), sigma, total, step_size, steps, norm)
+        return StoppingTime(rounds, sigma, norm, step_size, steps)
 
 
 class Ending:
@@ -183,22 +185,17 @@ class Ending:
         if found.rounds == 0:
             return Verdict(
                 EARLY,
-                f"already the first round would fit noise (σ = {found.sigma:.3g}): take a step size below "
-                f"{found.step_size:.3g}, or fewer local steps",
+                f"already the first round would fit noise (σ = {found.sigma:.3g}, norm {found.norm:.3g}): take a step "
+                f"size below {found.step_size:.3g}, or fewer local steps",
             )
         return Verdict(
             EARLY,
-            f"after {rounds_in_words(found.rounds)} further ones would fit noise: σ = {found.sigma:.3g}, steps of size "
-            f"{found.step_size:.3g}, {found.steps} in a round",
+            f"after {rounds_in_words(found.rounds)} further ones would fit noise: σ = {found.sigma:.3g}, norm "
+            f"{found.norm:.3g}, steps of size {found.step_size:.3g}, {found.steps} in a round",
         )
 
     def at_budget(self, verdict: Verdict) -> Verdict:
         """Say that the time to stop had not come when a budget was used up."""
-        if self.kept.rounds is None:
-            return verdict
-        return replace(verdict, message=f"{verdict.message}; the time to stop early is round {self.kept.rounds}")
-
-
-def _rows(s: Array, like: Array) -> Array:
-    """Sample weights in the shape of the targets, for products with them."""
-    return s if like.ndim == 1 else s[:, None]
+        rounds = self.kept.rounds
+        when = "no noise was found to stop early for" if rounds is None else f"the time to stop early is round {rounds}"
+        return replace(verdict, message=f"{verdict.message}; {when}")

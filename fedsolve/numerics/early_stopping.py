@@ -1,41 +1,43 @@
-"""When to stop before noise is fitted: the stopping time of Su et al. (equation 23), and σ estimated from residuals.
+"""When to stop before noise is fitted: the stopping time of Su et al. (equation 23), and the σ and B it needs.
 
 A Non-parametric View of FedAvg and FedProx: Beyond Stationary Points
     Lili Su, Jiaming Xu, and Pengkun Yang. 2021. https://arxiv.org/abs/2106.15216
 
 Everything here is a function of eigenvalues: those of K/N for a kernel matrix K of N rows, or those of ΦᵀΦ/N for a
-matrix Φ of features, which has the same ones above zero and is a sum over clients.
+matrix Φ of features, which has the same ones above zero and is a sum over clients. The rule for one machine is that of
+Raskutti, Wainwright and Yu, "Early stopping and non-parametric regression", 2014.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.numerics.scalars import whole
 from fedsolve.typing import Array
 
 MOST_FITTED = 0.9  # of the rows: the largest number of effective parameters that σ is estimated with
+RESOLVED = 1e-13  # of the largest eigenvalue of ΦᵀΦ: what is below it is rounding
+FITTED = 1e-14  # of yᵀy: residuals below it are rounding
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def rademacher(eigenvalues: Array, epsilon: float, samples: int) -> float:
+def rademacher(eigenvalues: Array, epsilon: float, samples: float) -> float:
     """The empirical Rademacher complexity R(ε) = √((1/N) Σ min{λ_i, ε²}) (Su et al., equation 22).
 
     Args:
         eigenvalues: Of K/N or ΦᵀΦ/N; zeros may be left out.
         epsilon: The radius.
-        samples: N, the rows of all clients together.
+        samples: N, the rows of all clients together, or the sum of their sample weights.
     """
     lam = _spectrum(eigenvalues)
-    return math.sqrt(float(np.minimum(lam, epsilon**2).sum()) / whole("samples", samples, 1))
+    return math.sqrt(float(np.minimum(lam, epsilon**2).sum()) / _positive("samples", samples))
 
 
-def stopping_time(eigenvalues: Array, noise: float, samples: int, norm: float = 1.0) -> float:
+def stopping_time(eigenvalues: Array, noise: float, samples: float, norm: float = 1.0) -> float:
     """The longest time u = η·t·s for which R(1/√u) ≤ B/(√(2e)·σ·u) (Su et al., equation 23, where B is 1).
 
     (The root in the paper's equation covers 2e only, as its proofs use it.) Beyond u the bound on the variance,
@@ -43,20 +45,21 @@ def stopping_time(eigenvalues: Array, noise: float, samples: int, norm: float = 
 
     Args:
         eigenvalues: Of K/N or ΦᵀΦ/N; zeros may be left out.
-        noise: σ, the standard deviation of the noise.
-        samples: N, the rows of all clients together.
+        noise: σ, the standard deviation of the noise; with sample weights that of a row of weight 1.
+        samples: N, the rows of all clients together, or the sum of their sample weights.
         norm: B, the norm of f* − f_0 in the kernel's space. 1, the default, is the paper's rule: it stops too early
-            where the truth is larger, and depends on the units of the targets. `fit_spectrum` estimates it.
+            where the truth is larger, and depends on the units of the targets. `fit_spectrum` estimates it. 0 means
+            that there is nothing to learn, so that the time is 0.
     """
-    positive = all(isinstance(one, int | float | np.number) and 0 <= float(one) < math.inf for one in (noise, norm))
-    if not positive or norm == 0:
-        raise ConfigError(f"noise is a number of at least 0 and norm a positive one, got {noise!r} and {norm!r}")
+    sigma, B, N = _at_least_zero("noise", noise), _at_least_zero("norm", norm), _positive("samples", samples)
     lam = np.sort(_spectrum(eigenvalues))[::-1]
-    lam, N = lam[lam > 0], whole("samples", samples, 1)
-    if not len(lam) or noise == 0:
+    lam = lam[lam > _EPS**2 * lam.max(initial=0.0)]  # the square of 1/λ must not overflow
+    if not len(lam) or sigma == 0:
         return math.inf
+    if B == 0:
+        return 0.0
     # u²R²(1/√u) = (1/N) Σ min{λ_i u², u} rises with u; it is (k u + u² Σ_{i>k} λ_i)/N while k eigenvalues exceed 1/u.
-    level = N / (2 * math.e) * (float(norm) / float(noise)) ** 2
+    level = N / (2 * math.e) * (B / sigma) ** 2
     tails = np.append(np.cumsum(lam[::-1])[::-1], 0.0)  # tails[k] = Σ_{i>k} λ_i
     ends = 1 / lam  # where the k-th eigenvalue reaches 1/u
     heights = np.arange(1, len(lam) + 1) * ends + ends**2 * tails[1:]
@@ -65,14 +68,14 @@ def stopping_time(eigenvalues: Array, noise: float, samples: int, norm: float = 
 
 
 def stopping_round(
-    eigenvalues: Array, noise: float, samples: int, step_size: float, steps: int = 1, norm: float = 1.0
+    eigenvalues: Array, noise: float, samples: float, step_size: float, steps: int = 1, norm: float = 1.0
 ) -> int | None:
     """T, the round after which FedAvg or FedProx should stop (Su et al., equation 23).
 
     Args:
         eigenvalues: Of K/N or ΦᵀΦ/N; zeros may be left out.
-        noise: σ, the standard deviation of the noise.
-        samples: N, the rows of all clients together.
+        noise: σ, the standard deviation of the noise; with sample weights that of a row of weight 1.
+        samples: N, the rows of all clients together, or the sum of their sample weights.
         step_size: η; of FedProx 1/pull.
         steps: s, the local steps of FedAvg; 1 for FedProx.
         norm: B, the norm of f* − f_0 in the kernel's space; 1, the default, is the paper's rule. See `stopping_time`.
@@ -80,24 +83,23 @@ def stopping_round(
     Returns:
         T. 0 means that even one round fits more noise than signal; None that there is no reason to stop.
     """
-    if not 0 < step_size < math.inf:
-        raise ConfigError(f"step_size is a positive number, got {step_size!r}")
-    ratio = stopping_time(eigenvalues, noise, samples, norm) / (step_size * whole("steps", steps, 1))
+    pace = _positive("step_size", step_size) * whole("steps", steps, 1)
+    ratio = stopping_time(eigenvalues, noise, samples, norm) / pace
     return None if math.isinf(ratio) else math.floor(ratio * (1 + 8 * _EPS))
 
 
-# ── the noise ──
+# ── noise and norm, estimated ──
 
 
 @dataclass(frozen=True)
 class SpectrumFit:
-    """What a ridge regression says of noise and signal.
+    """What the targets say of noise and signal.
 
     Attributes:
-        noise: σ̂.
-        norm: ‖f̂‖ in the kernel's space, an estimate of ‖f*‖; averaged over outputs as the root of mean squares.
-        penalty: The ridge penalty, chosen by generalised cross-validation.
-        freedom: tr S, the effective number of parameters.
+        noise: σ̂. 0 if the targets are fitted to rounding though there are more rows than directions.
+        norm: ‖f̂‖ in the kernel's space, an estimate of B. Over several outputs both are roots of mean squares.
+        penalty: The penalty of the ridge regression f̂, chosen by generalised cross-validation.
+        freedom: tr S, the effective number of parameters of f̂.
     """
 
     noise: float
@@ -106,67 +108,87 @@ class SpectrumFit:
     freedom: float
 
 
-def noise_from_spectrum(eigenvalues: Array, projections: Array, mean_square: float, samples: int) -> float:
-    """σ estimated from residuals: the `noise` of `fit_spectrum`."""
-    return fit_spectrum(eigenvalues, projections, mean_square, samples).noise
+def fit_spectrum(eigenvalues: Array, projections: Array, mean_square: float, rows: int) -> SpectrumFit:
+    """σ and B, estimated from the targets of all rows in the eigenvectors of the kernel.
 
+    With at least twice as many rows as positive eigenvalues σ̂² is the unbiased one, the squared residuals of least
+    squares over rows − rank. With fewer, as a rule with a kernel, least squares would fit the noise too. Then they are
+    the residuals of a ridge regression S: σ̂² = ‖y − Sy‖² / tr((I − S)²), its penalty chosen by generalised
+    cross-validation among those that fit at most 90 % of the rows' degrees of freedom. Up to that choice it is too
+    large by the squared bias ‖(I − S) f*‖² / tr((I − S)²), and then a run stops earlier.
 
-def fit_spectrum(eigenvalues: Array, projections: Array, mean_square: float, samples: int) -> SpectrumFit:
-    """σ estimated from the residuals of a ridge regression: σ̂² = ‖y − Sy‖² / tr((I − S)²).
-
-    S is the ridge regression of the rows' targets on the kernel or the features, its penalty chosen by generalised
-    cross-validation among those that fit at most 90 % of the rows' degrees of freedom. The denominator counts the
-    degrees of freedom that are left. Up to the choice of the penalty the estimate of σ² is too large by the squared
-    bias of that regression, ‖(I − S) f*‖² / tr((I − S)²): it rather says too much than too little, and a run stops
-    earlier.
+    B is estimated by the norm of that ridge regression in either case. The least-squares fit would not do: its squared
+    norm is too large by σ² Σ 1/λ_i / N, which is huge where columns are nearly collinear.
 
     Args:
         eigenvalues: λ_i, of K/N or of ΦᵀΦ/N; zeros may be left out.
-        projections: c_i = (u_iᵀy)²/N for the eigenvectors u_i of K/N. From features: (q_iᵀΦᵀy/N)²/λ_i for the
-            eigenpairs (λ_i, q_i) of ΦᵀΦ/N, which sums over clients give. Averaged over outputs, if there are several.
+        projections: c_i = (u_iᵀy)²/N for the eigenvectors u_i of K/N. Averaged over outputs, if there are several.
         mean_square: Σ y²/N, averaged over outputs.
-        samples: N, the rows of all clients together.
+        rows: N, the rows of all clients together.
     """
-    lam, c = np.asarray(eigenvalues, dtype=np.float64), np.asarray(projections, dtype=np.float64)
-    N = whole("samples", samples, 1)
-    if lam.shape != c.shape or lam.ndim != 1:
+    lam, c = _spectrum(eigenvalues), np.asarray(projections, dtype=np.float64)
+    N = whole("rows", rows, 1)
+    if lam.shape != c.shape:
         raise DataError(f"a projection for each eigenvalue is needed, got shapes {c.shape} and {lam.shape}")
-    _spectrum(lam)
-    kept = lam > _EPS * max(len(lam), 1) * lam.max(initial=0.0)
-    lam, c = lam[kept], c[kept]
-    if not len(lam):
-        return SpectrumFit(math.sqrt(mean_square), 0.0, 0.0, 0.0)
-    outside = max(mean_square - float(c.sum()), 0.0)  # what no penalty can fit
-
-    def left(log_penalty: float) -> tuple[float, float, float]:
-        """RSS/N, tr(I − S)/N and tr((I − S)²)/N."""
-        shrunk = math.exp(log_penalty) / (lam + math.exp(log_penalty))
-        rest = (N - len(lam)) / N
-        return outside + float(c @ shrunk**2), rest + float(shrunk.sum()) / N, rest + float(shrunk @ shrunk) / N
-
-    def gcv(log_penalty: float) -> float:
-        rss, trace, _ = left(log_penalty)
-        return rss / trace**2 if trace >= 1 - MOST_FITTED else math.inf
-
-    grid = np.linspace(math.log(lam.max() * _EPS), math.log(lam.max()) + 7, 400)
-    scores = np.array([gcv(one) for one in grid])
-    if not np.isfinite(scores).any():
+    if not (np.isfinite(c).all() and 0 <= mean_square < math.inf):
         raise DataError(
-            "a ridge regression that leaves degrees of freedom is needed to estimate the noise; give noise="
+            "projections and mean_square should be finite numbers: are the targets, and are they too large?"
         )
-    best = int(np.argmin(scores))
-    before = best - 1 if best and math.isfinite(scores[best - 1]) else best  # no penalty below it may be tried
-    around = (float(grid[before]), float(grid[min(best + 1, len(grid) - 1)]))
-    refined = float(minimize_scalar(gcv, bounds=around, method="bounded").x)
-    chosen = refined if gcv(refined) < scores[best] else float(grid[best])
-    rss, trace, squares = left(chosen)
-    norm = math.sqrt(float(np.sum(c * lam / (lam + math.exp(chosen)) ** 2)))
-    return SpectrumFit(math.sqrt(rss / squares), norm, math.exp(chosen), N * (1 - trace))
+    largest = np.argsort(lam)[::-1][:N]  # there are no more directions than rows
+    kept = largest[lam[largest] > _EPS * len(lam) * lam.max(initial=0.0)]
+    lam, c = lam[kept], c[kept]
+    if not len(lam) or mean_square == 0:
+        return SpectrumFit(math.sqrt(mean_square), 0.0, math.inf, 0.0)
+    outside = max(mean_square - float(c.sum()), 0.0)  # what no penalty can fit
+    # Only penalties of the grid are tried. Between two of them the estimates change by less than their own error, and a
+    # minimum found to the last digit would depend on rounding, and so on the units of the targets.
+    penalties = lam[0] * np.exp(np.linspace(math.log(_EPS), 7.0, 400))
+    shrunk = penalties[:, None] / (lam + penalties[:, None])
+    rest = (N - len(lam)) / N
+    residuals, left = outside + np.square(shrunk) @ c, rest + shrunk.sum(axis=1) / N  # RSS/N and tr(I − S)/N
+    best = int(np.argmin(np.where(left >= 1 - MOST_FITTED, residuals / left**2, math.inf)))
+    noise = _least_squares_noise(outside, mean_square, len(lam), N)
+    if noise is None:
+        noise = math.sqrt(residuals[best] / (rest + float(np.square(shrunk[best]).sum()) / N))
+    norm = math.sqrt(float(np.sum(c * lam / (lam + penalties[best]) ** 2)))
+    return SpectrumFit(noise, norm, float(penalties[best]), float(N * (1 - left[best])))
 
 
-def noise_from_kernel(K: Array, y: Array) -> float:
-    """σ estimated from all rows in one place: the `noise` of `fit_kernel`."""
-    return fit_kernel(K, y).noise
+def _least_squares_noise(outside: float, mean_square: float, rank: int, rows: int) -> float | None:
+    """σ̂ from the residuals of least squares, Σr²/N; None where there are too few rows for it."""
+    if rows > rank and outside <= FITTED * mean_square:
+        return 0.0
+    return math.sqrt(outside * rows / (rows - rank)) if rows >= 2 * rank else None
+
+
+def fit_sums(gram: Array, products: Array, mean_squares: Array, rows: int) -> SpectrumFit:
+    """`fit_spectrum` from sums over clients.
+
+    Least squares do not depend on the units of the columns. So σ̂, where it is from least squares, is computed in units
+    in which every column has mean square 1, and rounding does not hide columns of small numbers.
+
+    Args:
+        gram: ΦᵀΦ/N, p × p. With sample weights s, ΦᵀSΦ/Σs, and so on; then σ̂ is the noise of a row of average weight.
+        products: Φᵀy/N, p or p × k for k outputs.
+        mean_squares: yᵀy/N, a number or one for each output.
+        rows: N, the rows of all clients together, without those of weight 0.
+    """
+    products, mean_square = np.asarray(products).reshape(len(gram), -1), float(np.mean(mean_squares))
+    found = fit_spectrum(*_directions(gram, products), mean_square, rows)
+    squares = np.diagonal(gram)
+    units = np.sqrt(np.where(squares > 0, squares, 1.0))
+    values, along = _directions(gram / np.outer(units, units), products / units[:, None])
+    outside = max(mean_square - float(along.sum()), 0.0)
+    noise = _least_squares_noise(outside, mean_square, int(np.count_nonzero(values)), rows)
+    return found if noise is None else replace(found, noise=noise)
+
+
+def _directions(gram: Array, products: Array) -> tuple[Array, Array]:
+    """The eigenvalues of ΦᵀΦ/N, zero where rounding hides them, and (q_iᵀΦᵀy/N)²/λ_i for the eigenvectors q_i."""
+    values, vectors = np.linalg.eigh(gram)
+    seen = values > RESOLVED * values[-1]
+    along = np.square(vectors.T @ products).mean(axis=1)
+    return np.where(seen, values, 0.0), np.where(seen, along / np.where(seen, values, 1.0), 0.0)
 
 
 def fit_kernel(K: Array, y: Array) -> SpectrumFit:
@@ -191,3 +213,13 @@ def _spectrum(eigenvalues: Array) -> Array:
     if len(lam) and lam.min() < -1e-8 * np.abs(lam).max():
         raise DataError(f"the eigenvalue {lam.min():g} is negative, so this is no kernel matrix")
     return np.maximum(lam, 0.0)
+
+
+def _positive(name: str, given: float) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float | np.number) or not 0 < float(given) < math.inf:
+        raise ConfigError(f"{name} is a positive number, got {given!r}")
+    return float(given)
+
+
+def _at_least_zero(name: str, given: float) -> float:
+    return 0.0 if isinstance(given, int | float | np.number) and given == 0 else _positive(name, given)

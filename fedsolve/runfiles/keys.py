@@ -244,7 +244,7 @@ class StoppingTable(Table):
     least     the progress that counts, relative to the value
     early     whether to end before the noise is fitted (squared loss; FedAvg, FedProx)
     sigma     the standard deviation of the noise; estimated if it is not given
-    norm      how large the function to learn is thought to be, or "estimated"
+    norm      the size of the function to learn; estimated if it is not given, 1 is the rule as it is printed
     """
 
     patience: int | None = Positive
@@ -252,7 +252,7 @@ class StoppingTable(Table):
     least: float = Field(default=0.0, ge=0, lt=1)
     early: bool = False
     sigma: float | None = Positive
-    norm: float | Literal["estimated"] = 1.0
+    norm: float | None = Positive
 
     @model_validator(mode="after")
     def _something(self) -> StoppingTable:
@@ -268,7 +268,7 @@ class StoppingTable(Table):
         if self.early:
             if not isinstance(loss, Squared):
                 raise ConfigError(f"stopping.early = true is for the squared loss, got {type(loss).__name__}")
-            found.append(EarlyStopping(loss, self.sigma, None if isinstance(self.norm, str) else self.norm))
+            found.append(EarlyStopping(loss, self.sigma, self.norm))
         return found
 
 
