@@ -48,7 +48,7 @@ from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
 from fedsolve.losses import Logistic, Loss, Pointwise, Poisson, Softmax, Squared
-from fedsolve.models import LinearModel, Model, load_model
+from fedsolve.models import KernelExpansion, LinearModel, Model, load_model
 from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.version import __version__
 
@@ -77,6 +77,7 @@ __all__ = [
     "Gather",
     "GradientSteps",
     "InverseTime",
+    "KernelExpansion",
     "LinearModel",
     "Link",
     "LocalSolver",
