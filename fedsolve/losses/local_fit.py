@@ -52,6 +52,11 @@ def newton(
                 return w  # no step lowers the value any more: rounding has the last word
         w = w - eta * step
         value = objective(w)
+    if pull:  # then there is a minimum, and it is rounding or the distance that stands between
+        raise DataError(
+            f"client {client.name!r}: {iterations} Newton steps did not solve its own problem with a pull of {pull:g}; "
+            "standardise the columns (preprocess=Preprocess()), or give a stronger pull or a local solver"
+        )
     raise DataError(
         f"client {client.name!r}: its own fit has no finite minimiser (its samples can be separated, or it lacks a "
         "class); penalise all weights, or use an algorithm that needs no local fits (Newton)"
