@@ -29,7 +29,7 @@ from fedsolve.federation.federation import Federation
 from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
-from fedsolve.inference import Evaluation, evaluate
+from fedsolve.inference import Evaluation, FederationGain, evaluate, federation_gain
 from fedsolve.local import (
     CG,
     Adam,
@@ -72,6 +72,7 @@ __all__ = [
     "FedProx",
     "FedSplit",
     "Federation",
+    "FederationGain",
     "Finished",
     "Gather",
     "GradientSteps",
@@ -120,6 +121,7 @@ __all__ = [
     "errors",
     "evaluate",
     "features",
+    "federation_gain",
     "load_model",
     "loss_grid",
     "run",

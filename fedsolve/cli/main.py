@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 
 from fedsolve.cli import demo as demo_command
 from fedsolve.cli import diagnose as diagnose_command
+from fedsolve.cli import gain as gain_command
 from fedsolve.cli import listings
 from fedsolve.cli import predict as predict_command
 from fedsolve.cli import reproduce as reproduce_command
@@ -157,6 +158,20 @@ def diagnose(
 ) -> int:
     """Would FedNewton converge on this problem, who differs from whom, and by how much? Nothing is fitted for keeps."""
     return diagnose_command.diagnose(file, steps, json)
+
+
+@app.command()
+def gain(
+    file: RunFile,
+    held_out: Annotated[
+        float | None,
+        typer.Option(show_default=False, help="The share of rows to set aside. (default: that of \\[gain], or 0.3)"),
+    ] = None,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Who gains by joining? The federated model against each client's own best one, on rows that are set aside."""
+    return gain_command.gain(file, held_out, json)
 
 
 @app.command()

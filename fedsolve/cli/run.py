@@ -12,8 +12,10 @@ from typing import Any
 from rich.console import Console
 
 from fedsolve.algorithms.base import Algorithm
+from fedsolve.cli import gain as gains
 from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
 from fedsolve.errors import ConfigError, FedsolveError
+from fedsolve.inference import federation_gain
 from fedsolve.loop.history import Row, Run
 from fedsolve.loop.run import run as run_algorithm
 from fedsolve.models.scores import score_name
@@ -40,6 +42,10 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
     if what.algorithm is None:
         raise ConfigError(f"{file} lists several [[algorithms]]: use `fedsolve compare {file}`")
     problem = problems.prepare(what, file)
+    if what.gain is not None:
+        problem = gains.holding_out(problem, what.gain)
+    ((label, algorithm),) = problem.algorithms.items()
+    protocol = None if what.gain is None else gains.comparison(algorithm, what.gain, file)
     path = _folder(what, file, output, resume)
     saved = _checkpoint(what.run, path)
     going_on = _goes_on(what, saved, resume)
@@ -47,7 +53,6 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
     copied = from_anywhere(text, file.parent)
     if not going_on:  # else the copy there is right until the run file has proved to be of the same run
         folder.write_config(copied)
-    ((label, algorithm),) = problem.algorithms.items()
     with progress_bar() as begin:
         try:
             result = _execute(what, problem, algorithm, folder, begin(label, what.run.rounds), saved, going_on)
@@ -58,9 +63,13 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
             raise
     folder.write_config(copied)
     summary = _finish(problem, result, label, folder)
+    gained = None if protocol is None else federation_gain(result, protocol)
+    if gained is not None:  # last, so that the model is saved whatever the clients answer
+        summary["gain"] = gains.as_plain(gained)
+        folder.write_summary(summary)
     command = _command("run", file, output)
     about = _about(what, problem, folder, {label: result}, f"{label} on {problem.data.name}", command, text)
-    folder.write_report(pages.run_page(about, result, summary))
+    folder.write_report(pages.run_page(about, result, summary, gained))
 
     def show(console: Console) -> None:
         console.print(tables.fitting(console, [summary]))
@@ -71,6 +80,9 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         if result.evaluation is not None:
             console.print(held_out.terminal(result.evaluation))
             console.print()
+        if gained is not None:
+            console.print()
+            gains.show_gains(console, gained)
         _notice(console, result)
         _where(console, folder)
 
@@ -84,6 +96,8 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
     what = config.parse(text, str(file))
     if what.algorithms is None:
         raise ConfigError(f"{file} has one [algorithm] and no list of [[algorithms]]: use `fedsolve run {file}`")
+    if what.gain is not None:
+        raise ConfigError(f"{file}: [gain] is for one model, and this file compares several; use `fedsolve run` for it")
     problem = problems.prepare(what, file)
     folder = RunFolder.open(_folder(what, file, output, False), force=force)
     folder.write_config(from_anywhere(text, file.parent))

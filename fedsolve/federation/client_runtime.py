@@ -317,8 +317,9 @@ class Runtime:
         write_down(memory, head.attempt, head.round, meter)
 
     def _sending_less(self) -> str:
-        if "folds" in self.serves.protocols:  # a cross-validation
-            return ", or set a smaller reply_bytes, so that less is asked for at a time"
+        for protocol in self.serves.protocols.values():
+            if hint := getattr(protocol, "asking_less", ""):
+                return f", or {hint}"
         if getattr(self.serves.protocols.get("algorithm"), "fits_link", False):
             return ""
         return ", or use an algorithm that sends less or fits what it sends to the link"

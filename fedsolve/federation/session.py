@@ -59,6 +59,8 @@ class Session:
         for name, protocol in (also or {}).items():
             self.also.update(collect(name, protocol))
         self.columns: tuple[str, ...] | None = None  # what the clients agreed on before preprocessing
+        self.preprocess: Preprocessing | None = None  # that of the run it has served
+        self.closed = False
         self._fed: Federation | None = None
 
     @property
@@ -101,6 +103,7 @@ class Session:
 
     def close(self) -> None:
         """Release what was started. Safe to call twice."""
+        self.closed = True
         self.transport.close()
 
     def __enter__(self) -> Session:

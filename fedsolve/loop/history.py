@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.federation.ledger import Ledger
+from fedsolve.federation.session import Session
 from fedsolve.inference.evaluated import Evaluated
 from fedsolve.loop.measure_protocols import Certificate
 from fedsolve.loop.stopping import rounds_in_words
@@ -62,6 +63,8 @@ class Run:
         certificate: How far the value can be from its minimum, where that is known.
         seed: What everything random was seeded with.
         evaluation: How good the model is on held-out rows, where the run was given an `evaluation`.
+        session: The clients that were asked, and may be asked more (`fs.federation_gain`). It is closed, unless the run
+            was given a session of yours.
     """
 
     algorithm: Algorithm
@@ -74,6 +77,7 @@ class Run:
     certificate: Certificate | None
     seed: int
     evaluation: Evaluated | None = None
+    session: Session | None = field(default=None, compare=False)
 
     @property
     def rounds(self) -> int:

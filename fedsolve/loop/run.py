@@ -166,6 +166,7 @@ class _Loop:
         self.fed = fed = self.session.open(
             self.protocols, seed=self.seed, participation=participation, server=self.server
         )
+        self.session.preprocess = self.preprocess
         fed.checkpointing = saved is not None
         self.watching = None if self.evaluation is None else Watching(self.evaluation, self.algorithm, fed)
         self.rows = Rows(self.algorithm, fed, on_round)
@@ -234,7 +235,8 @@ class _Loop:
             self.fed.ledger.copy(),  # what a session is asked later is not the run's
             self.measuring.certificate,
             self.seed,
-            found,
+            evaluation=found,
+            session=self.session,
         )
 
     # ── the rounds ──

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fedsolve.inference import FederationGains
 from fedsolve.loop.history import Row, Run
 from fedsolve.models import Model
 from fedsolve.report import accounts
 from fedsolve.report.evaluation import page_section
 from fedsolve.report.figures import shows_slope
+from fedsolve.report.gain_section import gain_section
 from fedsolve.report.html_parts import (
     Html,
     badge,
@@ -48,7 +50,7 @@ class About:
     held_out: bytes | None = None  # the figure of held-out rows
 
 
-def run_page(about: About, run: Run, summary: Mapping[str, Any]) -> str:
+def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: FederationGains | None = None) -> str:
     """One run."""
     return page(
         about.title,
@@ -57,6 +59,7 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any]) -> str:
         figures(_first_numbers(summary, run.model)),
         section("How good it is", paragraph(certificate_sentence(run))),
         "" if run.evaluation is None else page_section(run.evaluation, about.held_out),
+        "" if gains is None else gain_section(gains),
         _convergence(about, [run]),
         section("Model", *_model(run.model, about.feature_names)),
         _columns([run]),

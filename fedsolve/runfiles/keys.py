@@ -272,6 +272,16 @@ class StoppingTable(Table):
         return found
 
 
+class Gain(Table):
+    """Who gains by joining: the share of rows that clients set aside for it, and how the comparison is made. See
+    `fedsolve.FederationGain`."""
+
+    held_out: float = Field(default=0.3, gt=0, lt=1)
+    folds: int = Field(default=5, ge=2)
+    level: float = Field(default=0.95, gt=0, lt=1)
+    seed: int = Field(default=0, ge=0, lt=2**64)
+
+
 class Output(Table):
     folder: str | None = None
     figures: bool = True
@@ -292,6 +302,7 @@ class Config(Table):
     evaluation: EvaluationTable | None = None
     stopping: StoppingTable | None = None
     select: Select | None = None
+    gain: Gain | None = None
     output: Output = Output()
 
     @model_validator(mode="after")

@@ -8,8 +8,8 @@
     clients = 5                  intercept = "free"
 
 `[loss]` may stand by itself, for all algorithms that have none of their own; `[[algorithms]]` lists several
-to compare. `[preprocess]`, `[participation]`, `[link]`, `[evaluation]`, `[stopping]` and `[select]` are optional. Keys
-that are not known are refused.
+to compare. `[preprocess]`, `[participation]`, `[link]`, `[evaluation]`, `[stopping]`, `[select]` and `[gain]` are
+optional. Keys that are not known are refused.
 """
 
 from __future__ import annotations

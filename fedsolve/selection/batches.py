@@ -9,6 +9,8 @@ T = TypeVar("T")
 
 REPLY_BYTES = 2**26  # 64 MiB
 
+# What to do where a link is too narrow for a reply.
+ASKING_LESS = "set a smaller reply_bytes, so that less is asked for at a time"
 # What to do where Hessians of every fold are too much.
 WITHOUT_SUMS = "fewer features, or runs of FedNewtonCG for each penalty, compared on rows that were set aside"
 

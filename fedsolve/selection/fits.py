@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from fedsolve.losses import LinearLoss
 from fedsolve.losses.footprint import Footprint, Sizes
 from fedsolve.numerics.linalg import like
 from fedsolve.numerics.structured_arrays import Symmetric
-from fedsolve.selection.batches import WITHOUT_SUMS, Progress, first_that_fit
+from fedsolve.selection.batches import ASKING_LESS, WITHOUT_SUMS, Progress, first_that_fit
 from fedsolve.selection.candidates import Candidate
 from fedsolve.selection.descent import Fit
 from fedsolve.selection.folds import check_folds, fold_weights, outside
@@ -50,6 +50,8 @@ class FoldFits:
     losses: tuple[LinearLoss, ...]
     folds: int
     seed: int
+
+    asking_less: ClassVar[str] = ASKING_LESS
 
     @property
     def loss(self) -> LinearLoss:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from fedsolve.losses.footprint import Footprint, Sizes
 from fedsolve.numerics import proximal as prox
 from fedsolve.numerics.linalg import factor, like
 from fedsolve.numerics.structured_arrays import Symmetric
-from fedsolve.selection.batches import WITHOUT_SUMS, Progress, first_that_fit, triangle
+from fedsolve.selection.batches import ASKING_LESS, WITHOUT_SUMS, Progress, first_that_fit, triangle
 from fedsolve.selection.candidates import Candidate
 from fedsolve.selection.folds import check_folds, fold_of_samples, fold_weights, outside
 from fedsolve.typing import Array
@@ -53,6 +54,8 @@ class FoldSums:
     designs: tuple[LinearLoss, ...]  # without penalties
     folds: int
     seed: int
+
+    asking_less: ClassVar[str] = ASKING_LESS
 
     @property
     def loss(self) -> LinearLoss:

@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/guide.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/joining.md"])
 def test_the_snippets_run(name: str, folder: Path) -> None:
     """They run as a script, so that worker processes find the classes it defines."""
     pytest.importorskip("pandas")
@@ -247,6 +247,7 @@ def test_every_key_of_a_run_file_is_described() -> None:
         "evaluation": keys.EvaluationTable,
         "stopping": keys.StoppingTable,
         "select": keys.Select,
+        "gain": keys.Gain,
         "output": keys.Output,
     }
     for name, table in tables.items():

@@ -1,0 +1,132 @@
+"""What is said about federation gain: by client, in numbers and in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["joining pays", "joining does not pay", "no clear difference", "cannot tell"]
+
+# What Theorem 16's number rests on; said wherever the number is.
+ASSUMES = (
+    "Theorem 16 of Su, Xu and Yang, for least squares with Gaussian noise and columns of comparable scale, after many "
+    "rounds. Its constants are not known and are set to 1, so the numbers are orders of magnitude. Model "
+    "heterogeneity is the largest distance between two clients' true weights, in the columns after preprocessing. The "
+    "noise is estimated from the held-out errors, the size of the true weights from the federated model."
+)
+
+
+@dataclass(frozen=True)
+class ClientGain:
+    """One client's gain by joining.
+
+    Attributes:
+        rows: Its held-out rows.
+        effective_rows: How many rows of equal weight say as much; `rows` without sample weights.
+        local_error: The mean error there of its own best model; None where nothing can be said.
+        federated_error: That of the federated model.
+        gain: The first over the second; None also where the federated model makes no error at all.
+        low: The lower end of the interval of the ratio of expected errors.
+        high: The upper end; None where there is none.
+        local_model: How the client's own model was found.
+        threshold: The model heterogeneity up to which joining pays by Theorem 16, all constants set to 1; None unless
+            the loss is `Squared` with one target.
+    """
+
+    rows: int
+    effective_rows: float
+    local_error: float | None
+    federated_error: float | None
+    gain: float | None
+    low: float | None
+    high: float | None
+    local_model: str
+    threshold: float | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the interval lies above 1, below it, or neither."""
+        if self.local_error is None or self.federated_error is None or self.low is None:
+            return "cannot tell"
+        if self.low > 1:
+            return "joining pays"
+        return "joining does not pay" if self.high is not None and self.high < 1 else "no clear difference"
+
+
+@dataclass(frozen=True)
+class FederationGains:
+    """Every client's gain.
+
+    Attributes:
+        error_name: What the errors are: "mean squared error", "log-loss" or "mean deviance".
+        level: How often the intervals shall hold the true ratios.
+        least_rows: How many held-out rows it takes to say something.
+        clients: The gains by client.
+        missing: Clients that did not answer, with the reason.
+    """
+
+    error_name: str
+    level: float
+    least_rows: int
+    clients: dict[str, ClientGain]
+    missing: dict[str, str]
+
+    def sentence(self, name: str) -> str:
+        """What is known of one client, for people."""
+        one = self.clients[name]
+        if one.verdict == "cannot tell":
+            return f"{name}: cannot tell, {self._why(one)}."
+        if one.gain is None:
+            return f"{name}: the federated model makes no error on its {one.rows} held-out rows."
+        ends = f"{one.low:.3g} to " + ("no upper limit" if one.high is None else f"{one.high:.3g}")
+        return f"{name}: {one.verdict}. Its {self.error_name} alone is {one.gain:.3g} times the federated one ({ends})."
+
+    def _why(self, one: ClientGain) -> str:
+        if not one.rows:
+            return "it has no held-out rows"
+        if one.effective_rows >= self.least_rows * (1 - 1e-12):
+            return one.local_model
+        said = f"it has {one.rows} held-out row{'' if one.rows == 1 else 's'}"
+        if round(one.effective_rows) < one.rows:
+            said += f", whose unequal weights make them worth {one.effective_rows:.0f}"
+        return f"{said}, and {self.least_rows} are needed"
+
+    def threshold_sentence(self, name: str) -> str | None:
+        """Up to what model heterogeneity joining pays; None where Theorem 16 does not apply."""
+        threshold = self.clients[name].threshold
+        if threshold is None:
+            return None
+        if threshold == 0:
+            return (
+                f"{name} has so many of all rows that Theorem 16 shows no gain from joining, even without model "
+                "heterogeneity (constants set to 1)."
+            )
+        return f"{name}: joining pays while model heterogeneity stays below about {threshold:.3g}."
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row of plain values for each client, those that are missing too."""
+        found: list[dict[str, object]] = [
+            {
+                "client": name,
+                "rows": one.rows,
+                "local_error": one.local_error,
+                "federated_error": one.federated_error,
+                "gain": one.gain,
+                "low": one.low,
+                "high": one.high,
+                "verdict": one.verdict,
+                "local_model": one.local_model,
+                "threshold": one.threshold,
+            }
+            for name, one in self.clients.items()
+        ]
+        nothing = dict.fromkeys(("rows", "local_error", "federated_error", "gain", "low", "high"))
+        for name, reason in self.missing.items():
+            found.append({"client": name, **nothing, "verdict": "missing", "local_model": reason, "threshold": None})
+        return found
+
+    def __str__(self) -> str:
+        said = [self.sentence(name) for name in self.clients]
+        said += [f"{name}: missing, {reason}." for name, reason in self.missing.items()]
+        thresholds = [one for name in self.clients if (one := self.threshold_sentence(name)) is not None]
+        return "\n".join([*said, *thresholds, *([ASSUMES] if thresholds else [])])
