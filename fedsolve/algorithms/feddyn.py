@@ -10,8 +10,8 @@ Federated Learning Based on Dynamic Regularization (Algorithm 1 with α = pull, 
 Each client remembers g_i between rounds, and h = Σ p_i g_i over all clients, whoever answers. At the fixed point all
 w_i are w, so g_i = ∇f_i(w), and h = 0: w is the pooled solution, for every pull and however well the clients solve
 their problems. Where all answer and solve exactly this is Douglas-Rachford splitting, which converges for convex
-objectives, also of clients with fewer samples than features. Linear convergence: about √κ rounds to each digit, if the
-pull suits. Rounds of one model each way. The server sees only sums of the clients' replies, and each client's
+objectives, also of clients with fewer samples than features. Linear convergence: 1 − 1/√κ a round, if the pull
+suits. Rounds of one model each way. The server sees only sums of the clients' replies, and each client's
 smoothness where a local solver has no step size.
 """
 
@@ -54,7 +54,7 @@ class FedDyn:
     pull   the weight of the proximal term; None (default) finds it from the curvature that the clients meet, anew after
            rounds 2, 4, 8, … It changes how many rounds it takes, not where they end
     local  how a client solves its problem: None (default) exactly; a local solver such as GradientSteps(steps=10)
-           takes any loss, and should be given a pull
+           takes any loss, and ends at the same solution
     """
 
     loss: Loss

@@ -56,7 +56,8 @@ class FedSplit:
     pull   1 / the paper's s, the weight of the proximal term; None (default) finds it from the curvature that the
            clients meet, anew after rounds 2, 4, 8, … It changes how many rounds it takes, not where they end
     local  how a client solves its problem: None (default) exactly; a local solver such as GradientSteps(steps=10)
-           takes any loss, and should be given a pull
+           takes any loss, and ends at the same solution. Momentum and Adam overshoot, which a reflection doubles: it
+           may diverge with them
     """
 
     loss: Loss

@@ -8,11 +8,13 @@
 name of the module, as in `from fedsolve.data.file_formats import read_csv`.
 """
 
+from fedsolve.data.chebyshev_regression import chebyshev
 from fedsolve.data.dataset import Dataset
 from fedsolve.data.fitted_transform import Transform
 from fedsolve.data.held_out import hold_out, with_test_rows
 from fedsolve.data.known_datasets import DatasetInfo
 from fedsolve.data.known_datasets import names as datasets
+from fedsolve.data.linear_regressions import AllDeviate, OneDeviates, SharedModel, TwoGroups, linear_model
 from fedsolve.data.load import load
 from fedsolve.data.onehot import one_hot
 from fedsolve.data.partition import partition, split_indices
@@ -34,6 +36,7 @@ from fedsolve.data.synthetic import heterogeneous
 
 __all__ = [
     "IID",
+    "AllDeviate",
     "ByColumn",
     "ByGroup",
     "Categorical",
@@ -46,14 +49,19 @@ __all__ = [
     "Given",
     "Homogeneity",
     "Numeric",
+    "OneDeviates",
     "Preprocess",
     "QuantitySkew",
     "Schema",
     "Scheme",
+    "SharedModel",
     "Transform",
+    "TwoGroups",
+    "chebyshev",
     "datasets",
     "heterogeneous",
     "hold_out",
+    "linear_model",
     "load",
     "one_hot",
     "partition",

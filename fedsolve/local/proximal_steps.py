@@ -11,6 +11,7 @@ from fedsolve.local.base import LocalSolver, as_linear
 from fedsolve.local.batches import Batched, Batches, Scale
 from fedsolve.losses import LinearLoss, Loss
 from fedsolve.losses.footprint import Footprint, Sizes, local_fit
+from fedsolve.losses.local_fit import newton
 from fedsolve.typing import Array
 
 
@@ -57,8 +58,14 @@ class ProximalSteps(Batched):
         for part, share in self.parts(client):
             # argmin share · (f(v) + correction · v) + (pull/2) ‖v − w‖²; a batch without weight says nothing.
             held = pull / client.number(share) if share else 0.0
-            if held:
-                w = linear.minimise(part, w if correction is None else w - correction / held, held)
+            if not held:
+                continue
+            anchor = w if correction is None else w - correction / held
+            if linear.quadratic or correction is None:
+                w = linear.minimise(part, anchor, held)
+            else:
+                # From w: the anchor may be far away, where Newton's method on an exponential takes hundreds of steps.
+                w = newton(linear, part, anchor, held, start=w)
         return w
 
 

@@ -16,11 +16,18 @@ _EPS = 2.220446049250313e-16
 
 
 def newton(
-    loss: LinearLoss, client: Client, anchor: Array | None = None, pull: float = 0.0, iterations: int = 100
+    loss: LinearLoss,
+    client: Client,
+    anchor: Array | None = None,
+    pull: float = 0.0,
+    iterations: int = 100,
+    start: Array | None = None,
 ) -> Array:
-    """argmin f_j + (pull/2) ‖w − anchor‖² by damped Newton from the anchor (or zero), to the accuracy of float64."""
+    """argmin f_j + (pull/2) ‖w − anchor‖² by damped Newton from `start` (else from the anchor, else from zero), to the
+    accuracy of float64."""
     xp = client.xp
-    w = anchor = loss.zero(client) if anchor is None else anchor
+    anchor = loss.zero(client) if anchor is None else anchor
+    w = anchor if start is None else start
 
     def objective(v: Array) -> float:
         return loss.value(client, v) + 0.5 * pull * float(xp.sum((v - anchor) ** 2))

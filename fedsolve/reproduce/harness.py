@@ -52,7 +52,7 @@ class Experiment:
     """A figure, table or claim to reproduce.
 
     name         what `fedsolve reproduce NAME` calls it
-    paper        short name of the paper: "FedNewton" or "SHED" (docs/papers.md has the full citations)
+    paper        short name of the paper, such as "FedNewton" (docs/papers.md has the full citations)
     place        the figure or table of that paper, or "beyond the paper"
     title        one line for the report
     takes        about how long it runs on one core, in words

@@ -9,7 +9,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fedsolve as fs
-from tests.problems import PROBLEMS
+from fedsolve.closed_forms.limits import limit_point
+from fedsolve.closed_forms.linear_path import map_limit, round_map
+from fedsolve.closed_forms.methods import LocalSteps, ProximalStep, method_of
+from fedsolve.federation.client import Memory
+from fedsolve.federation.transports import InProcess
+from tests.problems import PROBLEMS, Problem
 
 SQUARED = PROBLEMS["squared | label-skewed"]
 
@@ -68,6 +73,49 @@ def test_fedavg_ends_where_paper_003_says(steps: int) -> None:
     assert (SQUARED.distance(limit) <= 1e-10) == (steps == 1)
 
 
+@pytest.mark.parametrize("problem", [one for name, one in PROBLEMS.items() if name.startswith("squared")], ids=str)
+@pytest.mark.parametrize("steps", [2, 5])
+def test_fedavg_stops_at_its_limit_point(steps: int, problem: Problem) -> None:
+    """On every squared problem of the matrix, weights, intercepts and sparse inputs included. Its rounds contract by
+    1 − μ/L at least, with L/μ < 49 here: to 1e-12 in 1400."""
+    algorithm = fs.FedAvg(problem.loss, fs.GradientSteps(steps))
+    found = fs.run(algorithm, problem.clients(), stopping=fs.Stopping(rounds=1400, change=1e-15), measure=0)
+    limit = limit_point(problem.loss, problem.clients(), method_of(algorithm, found.state.step_size))
+    assert np.linalg.norm(found.model.w - limit) <= 1e-10 * np.linalg.norm(limit)
+    assert problem.distance(limit) > 1e-5  # which is not the pooled solution
+
+
+@pytest.mark.parametrize("size", [7, 50])
+@pytest.mark.parametrize("steps", [1, 4, None], ids=["s = 1", "s = 4", "FedProx"])
+def test_the_minibatches_of_su_et_al(steps: int | None, size: int) -> None:
+    """Section 7.1 with fixed batches: a round is the affine map that `closed_forms` has for batches in the order of the
+    rows, and the run ends at its fixed point, which is not the pooled solution even for s = 1."""
+    eta, loss, clients = 0.2, fs.Squared(), PROBLEMS["squared | unbalanced"].clients()
+    if steps is None:
+        local: fs.LocalSolver = fs.ProximalSteps(epochs=1, batch_size=size, batches="fixed", scale="client")
+        algorithm, method = fs.FedProx(loss, pull=1 / eta, local=local), ProximalStep(eta)
+    else:
+        local = fs.GradientSteps(epochs=steps, step_size=eta, batch_size=size, batches="fixed", scale="client")
+        algorithm, method = fs.FedAvg(loss, local), LocalSteps(eta, steps)
+    first = fs.run(algorithm, clients, rounds=1, seed=4, measure=0).model.w
+    X, y = zip(*(in_batches(client, size, seed=4) for client in clients), strict=True)
+    A, c = round_map(X, y, method, batch_size=size)
+    np.testing.assert_allclose(first, c, rtol=1e-12, atol=1e-14)  # from zero
+    found = fs.run(algorithm, clients, seed=4, stopping=fs.Stopping(rounds=1500, change=1e-15), measure=0).model.w
+    limit = map_limit(A, c)
+    assert np.linalg.norm(found - limit) <= 1e-10 * np.linalg.norm(limit)
+    pooled = np.linalg.lstsq(np.concatenate(X), np.concatenate(y), rcond=None)[0]
+    assert np.linalg.norm(limit - pooled) > 1e-4 * np.linalg.norm(pooled)
+
+
+def in_batches(client: fs.Client, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A client's rows in the order of its fixed batches; a client that is no larger than a batch has only one."""
+    client.enter(Memory({}), (seed, 1, 0, 0))
+    solver = fs.GradientSteps(epochs=1, batch_size=size, batches="fixed")
+    parts = [part for part, _ in solver.parts(client)]
+    return np.concatenate([part.design.take(slice(None)) for part in parts]), np.concatenate([part.y for part in parts])
+
+
 def test_scaffold_reaches_what_fedavg_does_not() -> None:
     problem = PROBLEMS["logistic, free intercept | label-skewed"]
     local = fs.GradientSteps(steps=5)
@@ -75,6 +123,88 @@ def test_scaffold_reaches_what_fedavg_does_not() -> None:
     scaffold = fs.run(fs.Scaffold(problem.loss, local), problem.clients(), rounds=1000, tolerance=1e-12)
     assert problem.distance(fedavg.model.w) > 1e-2
     assert problem.distance(scaffold.model.w) <= 1e-8
+
+
+def test_fedavg_of_local_newton_steps_is_dkrr() -> None:
+    """A solver that chooses its own steps goes all the way, to the client's own minimiser of a quadratic."""
+    averaged = fs.run(fs.FedAvg(SQUARED.loss, fs.CG(steps=6)), SQUARED.clients(), rounds=1, measure=0).model.w
+    np.testing.assert_allclose(averaged, fs.run(fs.DKRR(SQUARED.loss), SQUARED.clients()).model.w, rtol=1e-9)
+
+
+SKEWED = PROBLEMS["logistic, free intercept | label-skewed"]
+
+
+@pytest.mark.parametrize(
+    ("local", "option"),
+    [
+        (fs.GradientSteps(5), "I"),
+        (fs.Momentum(5, momentum=0.5), None),
+        (fs.Momentum(5, momentum=0.5), "I"),
+        (fs.Momentum(5, momentum=0.5, nesterov=True), "II"),
+    ],
+    ids=str,
+)
+def test_scaffold_with_full_gradients_ends_at_the_pooled_solution(local: fs.LocalSolver, option: str | None) -> None:
+    """There c_i = ∇f_i(x), every corrected gradient is zero, and no step moves: with either option and any momentum."""
+    algorithm = fs.Scaffold(SKEWED.loss, local, option=option)
+    found = fs.run(algorithm, SKEWED.clients(), rounds=1500, tolerance=1e-12, measure=20)
+    assert found.converged
+    assert SKEWED.distance(found.model.w) <= 1e-8
+
+
+@pytest.mark.parametrize(
+    "local",
+    [
+        fs.GradientSteps(5, 1e-7),
+        fs.Momentum(5, 1e-7),
+        fs.Momentum(5, 1e-7, nesterov=True),
+        fs.Momentum(epochs=2, step_size=1e-7, batch_size=9, batches="fixed", scale="client", momentum=0.0),
+        fs.GradientSteps(epochs=2, step_size=1e-7, batch_size=9, scale="client"),
+        fs.Adam(5, 1e-7),
+        fs.CG(5),
+    ],
+    ids=str,
+)
+def test_what_scaffold_s_clients_remember_is_a_gradient(local: fs.LocalSolver) -> None:
+    """After one round of steps so short that the gradient does not change on the way: by either option, whatever the
+    steps make of gradients (momentum has them count up to 10 times)."""
+    transport = InProcess(SKEWED.clients())
+    fs.run(fs.Scaffold(SKEWED.loss, local), transport, rounds=1, measure=0)
+    for client in SKEWED.clients():
+        memory = transport.memories()[client.name]
+        kept = [version["algorithm:c_i"] for version in memory.values() if "algorithm:c_i" in version][-1]
+        np.testing.assert_allclose(kept, SKEWED.loss.gradient(client, np.zeros(7)), rtol=0, atol=1e-5)
+
+
+def test_scaffold_with_minibatches_ends_as_far_away_as_its_steps_are_long() -> None:
+    """Batches differ by more than c_i corrects. Fixed ones have a limit, O(η) away; the order of η shows."""
+    away = []
+    for eta in (0.4, 0.2, 0.1):
+        local = fs.GradientSteps(epochs=1, step_size=eta, batch_size=10, batches="fixed")
+        found = fs.run(fs.Scaffold(SKEWED.loss, local), SKEWED.clients(), rounds=int(60 / eta), measure=0)
+        away.append(SKEWED.distance(found.model.w))
+    assert away[2] > 1e-4
+    np.testing.assert_allclose([away[0] / away[1], away[1] / away[2]], 2.0, rtol=0.1)
+
+
+def test_scaffold_with_adam_takes_option_i_and_a_schedule_brings_it_near() -> None:
+    local = fs.Adam(5, step_size=0.05, schedule=fs.Cosine(300, last=1e-5))
+    found = fs.run(fs.Scaffold(SKEWED.loss, local), SKEWED.clients(), rounds=330, measure=0)
+    fedavg = fs.run(fs.FedAvg(SKEWED.loss, local), SKEWED.clients(), rounds=330, measure=0)
+    assert SKEWED.distance(found.model.w) < 1e-2 < 0.1 < SKEWED.distance(fedavg.model.w)
+    with pytest.raises(fs.errors.ClientError, match="no fixed sum of gradients"):
+        fs.run(fs.Scaffold(SKEWED.loss, local, option="II"), SKEWED.clients(), rounds=1)
+
+
+@pytest.mark.parametrize("case", ["squared, two outputs | weighted", "logistic | sparse", "softmax | unbalanced"])
+def test_fedprox_is_its_own_local_solver(case: str) -> None:
+    """Exactly, and by gradient steps to convergence."""
+    problem = PROBLEMS[case]
+    exact = fs.run(fs.FedProx(problem.loss, pull=0.5), problem.clients(), rounds=4).model.w
+    same = fs.run(fs.FedProx(problem.loss, pull=0.5, local=fs.ProximalSteps()), problem.clients(), rounds=4).model.w
+    assert np.array_equal(exact, same)
+    steps = fs.FedProx(problem.loss, pull=0.5, local=fs.GradientSteps(300))
+    np.testing.assert_allclose(fs.run(steps, problem.clients(), rounds=4).model.w, exact, rtol=1e-9, atol=1e-10)
 
 
 def test_minibatches_are_seeded_and_differ_by_client_and_round() -> None:

@@ -38,7 +38,19 @@ def on(device: str, problem: Problem) -> list[fs.Client]:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
-    "name", ["Newton", "FedNewtonCG", "FedNewtonCG, diagonal", "FedNL", "SHED", "GIANT", "AGD", "Scaffold"]
+    "name",
+    [
+        "Newton",
+        "FedNewtonCG",
+        "FedNewtonCG, diagonal",
+        "FedNL",
+        "SHED",
+        "GIANT",
+        "AGD",
+        "Scaffold",
+        "FedDyn",
+        "FedSplit",
+    ],
 )
 @pytest.mark.parametrize("case", DENSE)
 def test_exact_algorithms_reach_the_pooled_solution(device: str, name: str, case: str) -> None:

@@ -97,6 +97,32 @@ def test_fifty_clients(loss: LinearLoss, local: fs.GradientSteps, weights: bool,
     assert max(calls) > 20
 
 
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(
+    "local",
+    [
+        fs.Momentum(3, nesterov=True),
+        fs.Momentum(5, step_size=0.05, batch_size=4, scale="client"),
+        fs.Adam(5, step_size=0.01, batch_size=4),
+        fs.GradientSteps(epochs=2, batch_size=4, scale="client"),
+    ],
+)
+def test_other_local_solvers(local: fs.LocalSolver, weights: bool, calls: list[int]) -> None:
+    loss = fs.Logistic(l2=1e-2, intercept="free")
+    sizes = [10, 11, 12, 12] if local.epochs is None else [10, 10, 11, 11]  # an epoch's batches depend on the size
+    alone, joint, transport = both(fs.FedAvg(loss, local), federation(sizes, loss, weights))
+    assert_same(alone, joint)
+    assert transport.one_by_one == {}
+    assert calls
+
+
+def test_fixed_batches_run_one_by_one_and_say_why() -> None:
+    local = fs.GradientSteps(epochs=1, step_size=0.1, batch_size=4, batches="fixed")
+    alone, joint, transport = both(fs.FedAvg(fs.Logistic(l2=0.1), local), federation([10, 11, 12]))
+    assert joint.model.w.tobytes() == alone.model.w.tobytes()
+    assert transport.one_by_one == {STEP: "it takes fixed batches, which each client draws by its own seed"}
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("case", [*DENSE, "squared, free intercept | weighted"])
 def test_every_loss(device: str, case: str, calls: list[int]) -> None:

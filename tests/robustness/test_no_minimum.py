@@ -46,6 +46,8 @@ ALGORITHMS: dict[str, Callable[[fs.losses.LinearLoss], object]] = {
     "Scaffold": lambda loss: fs.Scaffold(loss, fs.GradientSteps(steps=3, step_size=0.5)),
     "FedAvg": lambda loss: fs.FedAvg(loss, fs.GradientSteps(steps=1, step_size=0.5)),
     "FedProx": fs.FedProx,
+    "FedDyn": fs.FedDyn,
+    "FedSplit": fs.FedSplit,
 }
 
 

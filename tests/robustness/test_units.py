@@ -11,7 +11,10 @@ from fedsolve.numerics.linalg import factor
 from tests.robustness.federations import problem
 
 FREE_OF_UNITS = (fs.Newton, fs.FedNewtonCG, fs.GIANT)
-OTHERS = (fs.AGD, fs.FedAvg, fs.FedProx, fs.Scaffold, fs.SHED, fs.FedNL, fs.MontDec, fs.FedNewton, fs.DKRR)
+OTHERS = (
+    *(fs.AGD, fs.FedAvg, fs.FedProx, fs.Scaffold, fs.FedDyn, fs.FedSplit),
+    *(fs.SHED, fs.FedNL, fs.MontDec, fs.FedNewton, fs.DKRR),
+)
 GRADIENT_STEPS = (fs.AGD, fs.FedAvg, fs.Scaffold)  # need a bound on the smoothness, which Poisson does not have
 
 
