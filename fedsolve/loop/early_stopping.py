@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedsolve.algorithms.base import Algorithm
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.calls import Mean, Sum
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
@@ -23,6 +23,7 @@ from fedsolve.loop.stopping import Verdict, rounds_in_words
 from fedsolve.losses import Squared
 from fedsolve.numerics.early_stopping import fit_sums, stopping_round
 from fedsolve.numerics.linalg import to_numpy
+from fedsolve.numerics.scalars import positive
 from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Purpose
@@ -99,10 +100,9 @@ class EarlyStopping:
             raise ConfigError(
                 "EarlyStopping takes the place of a penalty, and its theory has none: give the loss l2 = 0 and l1 = 0"
             )
-        if self.sigma is not None and not 0 < self.sigma < math.inf:
-            raise ConfigError(f"sigma is the standard deviation of the noise, a positive number, got {self.sigma!r}")
-        if self.norm is not None and not 0 < self.norm < math.inf:
-            raise ConfigError(f"norm is the size of the function to learn, a positive number, got {self.norm!r}")
+        for name, given in (("sigma", self.sigma), ("norm", self.norm)):
+            if given is not None:
+                positive(name, given)
 
     # ── clients ──
 
@@ -157,14 +157,22 @@ class EarlyStopping:
             gram, (products, squares), (rows, total) = fed.exchange(
                 Mean(self.gram), Mean(self.remaining, w=w), Sum(self.size)
             )
-            fit = fit_sums(gram.full(), products, squares, rows)
+            fit = fit_sums(_finite(gram), products, squares, rows)
             # The fit's noise is that of a row of average weight, N/rows. σ is that of weight 1.
             sigma = fit.noise * math.sqrt(total / rows) if sigma is None else sigma
             norm = fit.norm if norm is None else norm
         else:
             gram, (_, total) = fed.exchange(Mean(self.gram), Sum(self.size))
-        rounds = stopping_round(np.linalg.eigvalsh(gram.full()), sigma, total, step_size, steps, norm)
+        rounds = stopping_round(np.linalg.eigvalsh(_finite(gram)), sigma, total, step_size, steps, norm)
         return StoppingTime(rounds, sigma, norm, step_size, steps)
+
+
+def _finite(gram: Symmetric) -> Array:
+    """The whole matrix. Raises DataError where squares of features overflow, which no client can know of the sum."""
+    full = gram.full()
+    if not np.isfinite(full).all():
+        raise DataError("the squares of the features are too large for floating-point numbers: use other units")
+    return full
 
 
 class Ending:
@@ -186,7 +194,7 @@ class Ending:
             return Verdict(
                 EARLY,
                 f"already the first round would fit noise (σ = {found.sigma:.3g}, norm {found.norm:.3g}): take a step "
-                f"size below {found.step_size:.3g}, or fewer local steps",
+                f"size below {found.step_size:.3g} or fewer local steps, unless there is nothing to learn",
             )
         return Verdict(
             EARLY,

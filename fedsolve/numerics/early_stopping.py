@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedsolve.errors import ConfigError, DataError
-from fedsolve.numerics.scalars import whole
+from fedsolve.errors import DataError
+from fedsolve.numerics.scalars import positive, whole
 from fedsolve.typing import Array
 
 MOST_FITTED = 0.9  # of the rows: the largest number of effective parameters that σ is estimated with
@@ -34,7 +34,7 @@ def rademacher(eigenvalues: Array, epsilon: float, samples: float) -> float:
         samples: N, the rows of all clients together, or the sum of their sample weights.
     """
     lam = _spectrum(eigenvalues)
-    return math.sqrt(float(np.minimum(lam, epsilon**2).sum()) / _positive("samples", samples))
+    return math.sqrt(float(np.minimum(lam, epsilon**2).sum()) / positive("samples", samples))
 
 
 def stopping_time(eigenvalues: Array, noise: float, samples: float, norm: float = 1.0) -> float:
@@ -51,7 +51,7 @@ def stopping_time(eigenvalues: Array, noise: float, samples: float, norm: float 
             where the truth is larger, and depends on the units of the targets. `fit_spectrum` estimates it. 0 means
             that there is nothing to learn, so that the time is 0.
     """
-    sigma, B, N = _at_least_zero("noise", noise), _at_least_zero("norm", norm), _positive("samples", samples)
+    sigma, B, N = _at_least_zero("noise", noise), _at_least_zero("norm", norm), positive("samples", samples)
     lam = np.sort(_spectrum(eigenvalues))[::-1]
     lam = lam[lam > _EPS**2 * lam.max(initial=0.0)]  # the square of 1/λ must not overflow
     if not len(lam) or sigma == 0:
@@ -83,7 +83,7 @@ def stopping_round(
     Returns:
         T. 0 means that even one round fits more noise than signal; None that there is no reason to stop.
     """
-    pace = _positive("step_size", step_size) * whole("steps", steps, 1)
+    pace = positive("step_size", step_size) * whole("steps", steps, 1)
     ratio = stopping_time(eigenvalues, noise, samples, norm) / pace
     return None if math.isinf(ratio) else math.floor(ratio * (1 + 8 * _EPS))
 
@@ -215,11 +215,5 @@ def _spectrum(eigenvalues: Array) -> Array:
     return np.maximum(lam, 0.0)
 
 
-def _positive(name: str, given: float) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float | np.number) or not 0 < float(given) < math.inf:
-        raise ConfigError(f"{name} is a positive number, got {given!r}")
-    return float(given)
-
-
 def _at_least_zero(name: str, given: float) -> float:
-    return 0.0 if isinstance(given, int | float | np.number) and given == 0 else _positive(name, given)
+    return 0.0 if isinstance(given, int | float | np.number) and given == 0 else positive(name, given)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from dataclasses import fields, is_dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -25,6 +26,13 @@ def whole(name: str, given: Any, least: int | None = None, below: int | None = N
         limits += "" if below is None else f" and below {below}"
         raise ConfigError(f"{name} is a whole number{limits}, got {given!r}")
     return number
+
+
+def positive(name: str, given: Any) -> float:
+    """A positive, finite number as a float, whichever type it came in; rejects true and text."""
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < math.inf:
+        raise ConfigError(f"{name} is a positive number, got {given!r}")
+    return float(given)
 
 
 def python_numbers(value: Any) -> Any:

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import fedsolve as fs
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, DataError
 from fedsolve.loop.early_stopping import EarlyStopping, StoppingTime
 from fedsolve.numerics.early_stopping import stopping_round, stopping_time
 from tests.extras import optional
@@ -243,8 +243,8 @@ def test_what_the_theory_does_not_cover_is_rejected() -> None:
     for loss in (fs.Squared(l2=0.1), fs.Squared(l1=0.1)):
         with pytest.raises(ConfigError, match="l2 = 0 and l1 = 0"):
             EarlyStopping(loss)
-    for given in ({"sigma": 0.0}, {"sigma": float("nan")}, {"norm": 0.0}):
-        with pytest.raises(ConfigError, match="positive"):
+    for given in ({"sigma": 0.0}, {"sigma": float("nan")}, {"norm": 0.0}, {"norm": "estimated"}, {"norm": True}):
+        with pytest.raises(ConfigError, match=f"{next(iter(given))} is a positive number"):
             EarlyStopping(LOSS, **given)
     for algorithm, said in (
         (fs.Newton(LOSS), "Newton does not say"),
@@ -267,3 +267,30 @@ def test_on_features_of_the_kernel_itself() -> None:
     plain = fs.run(METHODS["FedAvg, s = 1"][0], clients(), stopping=[limits, EarlyStopping(LOSS, SIGMA)])
     assert run.rounds == plain.rounds
     np.testing.assert_allclose(run.model.predict(POINTS[:, None]), FEATURES @ plain.model.w, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_numbers_that_overflow_are_named() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 4)), rng.standard_normal(30)
+    for inputs, targets, said in ((1e160 * X, y, "squares of the features"), (X, 1e160 * y, "are the targets")):
+        parts = [fs.Client(f"c{i}", inputs[i::3], targets[i::3]) for i in range(3)]
+        with pytest.raises(DataError, match=said):
+            found_for(parts, EarlyStopping(LOSS))
+
+
+@pytest.mark.parametrize("kind", ["no targets", "no features", "nothing left", "more columns than rows"])
+def test_problems_with_nothing_to_learn(kind: str) -> None:
+    """Without noise or features there is nothing to stop for; where only noise is left the run does not begin."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 200 if kind == "more columns than rows" else 4))
+    y, start = rng.standard_normal(30), None
+    if kind == "nothing left":
+        start = np.linalg.lstsq(X, y)[0]
+    X, y = (0 if kind == "no features" else 1) * X, (0 if kind == "no targets" else 1) * y
+    parts = [fs.Client(f"c{i}", X[i::3], y[i::3]) for i in range(3)]
+    stopping = [fs.Stopping(5, None), EarlyStopping(LOSS)]
+    run = fs.run(fs.FedProx(LOSS), parts, stopping=stopping, warm_start=start)
+    expected = ("early stopping", 0) if kind in ("nothing left", "more columns than rows") else ("rounds", 5)
+    assert (run.status, run.rounds) == expected
