@@ -116,6 +116,8 @@ def _others() -> Iterator[tuple[str, Any, Client]]:
         if loss.quadratic:
             yield "folds", FoldSums((loss,), 3, 0), client
     yield "stopping", fs.EarlyStopping(fs.Squared(intercept="free")), Client("several", _inputs(9, 3), _inputs(9, 2))
+    (judged,) = fs.data.hold_out([dense(64)], 0.5)
+    yield "gain", fs.FederationGain(fs.Squared(l2=0.1)), judged
     yield "preprocess", Preprocess(), dense()
     yield "preprocess", Preprocess(centre=False), sparse()
     yield "preprocess", Preprocess(SCHEMA), table()
