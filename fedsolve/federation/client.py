@@ -236,8 +236,8 @@ class Client:
         """Rows that are set aside to judge a model by, and never learned from (see `data.hold_out`); preprocessed as
         this client's own rows are. None: there are none."""
         if self._held is not None:
-            _ = self.design  # follows the memory
-            known = {"transform": self._transform, "columns": self._columns}
+            # Not through the design, which raw columns have none of: a model with a preprocessing takes them as they are.
+            known = {"transform": self.memory.data.get(_TRANSFORM), "columns": self.memory.data.get(_COLUMNS)}
             if any(self._held.session.get(name) is not value for name, value in known.items()):
                 kept = {name: value for name, value in known.items() if value is not None}
                 self._held.memory = session_memory(kept, self.memory.types)

@@ -19,9 +19,9 @@ from fedsolve.federation.transports import Transport
 from fedsolve.inference import recalibration
 from fedsolve.inference.evaluated import ClientEvaluation, Evaluated, Figures, HeldSums, explained, figures, with_area
 from fedsolve.inference.evaluation import Evaluation, stacked
-from fedsolve.inference.metrics import Floats, Kind
+from fedsolve.inference.metrics import Floats, Kind, kind_of
 from fedsolve.inference.score_bins import area, refined
-from fedsolve.inference.sent_model import SentModel, check_classes, send
+from fedsolve.inference.sent_model import SentModel, check_classes, check_kind, send
 from fedsolve.losses import Loss
 from fedsolve.models.base import Model, Task
 from fedsolve.typing import Array
@@ -149,13 +149,14 @@ def evaluate(
 
     Args:
         model: A model, or an array of weights. A model that is linear in the clients' columns is sent as weights,
-            matched by the names of its columns. Any other, and one that takes raw columns where the clients are not
-            preprocessed, is sent as arrays and plain values, and built by clients that know its kind.
+            matched by the names of its columns. Any other, and one with a preprocessing of its own, is sent as arrays
+            and plain values, and built by clients that know its kind; it takes the columns as they were given.
         clients: Clients or a transport, for which a federation is opened; or a session or federation that is open and
             has this `Evaluation` among its protocols, so that what was agreed for a run holds here too.
         loss: What to judge by, or an `Evaluation` with a choice of rows and bins.
         by_client: Ask for each client's figures. False asks for sums over all clients only.
-        preprocess: The preprocessing to agree on first, where the clients are not open yet.
+        preprocess: The preprocessing to agree on first, where the clients are not open yet; for weights that were
+            learned behind it. A model that a run with a preprocessing made has its own, and takes none here.
         transport, seed: As in `fs.run`, where the clients are not open yet.
 
     Returns:
@@ -163,7 +164,14 @@ def evaluate(
 
     Raises:
         DataError: If no client has rows to judge by.
+        ConfigError: If the model does not fit the clients' columns or classes, predicts something else than the loss
+            judges, or has a preprocessing of its own and is given another.
     """
+    if preprocess is not None and isinstance(model, Model) and model.transform is not None:
+        raise ConfigError(
+            "the model has a preprocessing of its own, learned from the rows it was fitted to: leave preprocess= out, "
+            "or it would see columns that were scaled by other rows"
+        )
     protocol = loss if isinstance(loss, Evaluation) else Evaluation(loss)
     if isinstance(clients, Session | Federation):
         fed = clients.fed if isinstance(clients, Session) else clients
@@ -179,16 +187,28 @@ def evaluate(
 
 
 def payload(model: Model | Array, fed: Federation, loss: Loss) -> Array | SentModel:
-    """A model as the clients are sent it: as weights if they fit the clients' columns, else whole."""
-    preprocessed = "preprocess" in fed.protocols
+    """A model as the clients are sent it: as weights if they fit the clients' columns, else whole.
+
+    A model with a preprocessing of its own is sent whole, and takes the columns as they were given: its weights mean
+    nothing behind another preprocessing, which these clients may have agreed on.
+    """
     if isinstance(model, Model):
+        check_kind(model, kind_of(loss))
         has_weights = type(model).weights_for is not Model.weights_for
-        if not has_weights or (model.transform is not None and not preprocessed):
+        if not has_weights or model.transform is not None:
             check_classes(model, fed.classes)
             return send(model)
         intercept = getattr(loss, "intercept", None) is not None
         features = getattr(loss, "features", None)
-        w = model.weights_for(Task(fed.feature_names, fed.classes, preprocessed, features, intercept))
+        preprocessed = "preprocess" in fed.protocols
+        w = model.weights_for(
+            Task(
+                *(fed.feature_names, fed.classes, preprocessed, features, intercept),
+                whole="this evaluation",
+                role="the model to judge",
+                instead="judge it as it was fitted, or give its weights alone, model.w, if you know that they fit",
+            )
+        )
     else:
         w = model
     w = np.asarray(w, dtype=np.float64)

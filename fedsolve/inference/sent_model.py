@@ -19,6 +19,9 @@ from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
 
+_LINKS = {Kind.NUMBERS: "identity", Kind.COUNTS: "exponential", Kind.BINARY: "logistic", Kind.CLASSES: "softmax"}
+
+
 @dataclass(frozen=True)
 class SentModel:
     """A model on its way to the clients.
@@ -45,6 +48,7 @@ def predictor(sent: SentModel, kind: Kind, held: Client, features: FeatureMap | 
     client was started with: others could take any time.
     """
     model = from_parts(sent.text, {name: to_numpy(array) for name, array in sent.arrays.items()})
+    check_kind(model, kind)
     own = getattr(model, "features", None)
     if isinstance(own, Transformer) and own != features:
         raise DataError("a model whose features scikit-learn computes is judged only by a loss with the same features")
@@ -90,4 +94,20 @@ def check_classes(model: Model, classes: tuple[object, ...] | None) -> None:
         raise ConfigError(
             f"the model's classes are {list(model.classes)}, the clients' {list(classes)}: declare the same classes in "
             "the same order"
+        )
+
+
+def check_kind(model: Model, kind: Kind) -> None:
+    """Raise ConfigError if the model predicts something else than a loss of this kind judges."""
+    link, wanted = getattr(model, "link", None), _LINKS.get(kind)
+    if wanted is None:
+        return
+    if link in _LINKS.values() and link != wanted:
+        raise ConfigError(
+            f"the model has the link {link!r}, and this loss judges predictions of the link {wanted!r}: judge it by "
+            "the loss that it was fitted with"
+        )
+    if model.is_classifier and kind in (Kind.NUMBERS, Kind.COUNTS):
+        raise ConfigError(
+            f"the {type(model).__name__} predicts classes, and this loss judges numbers: judge it by a loss for classes"
         )

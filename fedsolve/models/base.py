@@ -49,13 +49,16 @@ class Description:
 
 @dataclass(frozen=True)
 class Task:
-    """What a run knows of the problem for which a model shall be the start.
+    """What is known of the problem that a model's weights are wanted for: as the start of a run, or to be judged.
 
     columns       the names of the columns after preprocessing, in the order of the run
     classes       what the labels stand for
     preprocessed  whether the run has a preprocessing
     features      the feature map of its loss
     intercept     whether its loss has an intercept; None: it has no loss that could say so
+    whole         what the problem is called in an error,
+    role          and what the model is in it
+    instead       what to do where the weights do not fit
     """
 
     columns: tuple[str, ...] | None
@@ -63,6 +66,9 @@ class Task:
     preprocessed: bool
     features: FeatureMap | None
     intercept: bool | None
+    whole: str = "this run"
+    role: str = "the warm start"
+    instead: str = "fit it in the same way, or give its weights alone, warm_start=model.w, if you know that they fit"
 
 
 class Model(ABC):

@@ -244,31 +244,30 @@ class LinearModel(Model):
         Weights mean nothing to other columns: raises ConfigError if the model was fitted on others, on columns that
         were preprocessed where these are not or the other way round, or on other features of them.
         """
-        instead = "fit it in the same way, or give its weights alone, warm_start=model.w, if you know that they fit"
+        run, start, instead = task.whole, task.role, task.instead
         if (self.transform is not None) != task.preprocessed:
             ours, theirs = ("a preprocess=", "without one") if task.preprocessed else ("no preprocess=", "behind one")
-            raise ConfigError(f"this run has {ours}, and the model of the warm start was fitted {theirs}; {instead}")
+            raise ConfigError(f"{run} has {ours}, and the model of {start} was fitted {theirs}; {instead}")
         if self.features != task.features:
             raise ConfigError(
-                f"the warm start's weights are for the features {self.features!r}, this run's for {task.features!r}; "
-                f"{instead}"
+                f"{start}'s weights are for the features {self.features!r}, {run}'s for {task.features!r}; {instead}"
             )
         if task.intercept is not None and bool(self.intercept) != task.intercept:
-            with_, without = ("the warm start", "this loss") if self.intercept else ("this loss", "the warm start")
+            with_, without = (start, "this loss") if self.intercept else ("this loss", start)
             raise ConfigError(f"{with_} has an intercept and {without} has none; {instead}")
         if self.classes is not None and task.classes is not None and self.classes != task.classes:
             raise ConfigError(
-                f"the warm start's classes are {list(self.classes)}, this run's {list(task.classes)}; declare the "
-                "same classes in the same order"
+                f"{start}'s classes are {list(self.classes)}, {run}'s {list(task.classes)}; declare the same classes in the "
+                "same order"
             )
         before, now = self.feature_names, task.columns
         if before is None or now is None or before == now:
             return self.w
         if said := difference(before, now):
-            raise ConfigError(f"the model of the warm start was fitted on other columns: it {said}; {instead}")
+            raise ConfigError(f"the model of {start} was fitted on other columns: it {said}; {instead}")
         if self.features is not None:
             raise ConfigError(
-                "the warm start's feature map was fitted on the same columns in another order, which changes what its "
+                f"{start}'s feature map was fitted on the same columns in another order, which changes what its "
                 "features are; give the clients the columns in the order of model.feature_names"
             )
         places = {name: place for place, name in enumerate(before)}
