@@ -236,7 +236,7 @@ class Client:
         """Rows that are set aside to judge a model by, and never learned from (see `data.hold_out`); preprocessed as
         this client's own rows are. None: there are none."""
         if self._held is not None:
-            # Not through the design, which raw columns have none of: a model with a preprocessing takes them as they are.
+            # Not through the design, which raw columns do not have: a model with a preprocessing takes them raw.
             known = {"transform": self.memory.data.get(_TRANSFORM), "columns": self.memory.data.get(_COLUMNS)}
             if any(self._held.session.get(name) is not value for name, value in known.items()):
                 kept = {name: value for name, value in known.items() if value is not None}

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
 from fedsolve.inference import metrics
 from fedsolve.inference.evaluated import TOTALS, HeldSums
 from fedsolve.inference.metrics import TABLE, Floats, Kind, Rows, kind_of
-from fedsolve.inference.score_bins import binned, runs_of
+from fedsolve.inference.score_bins import binned, joined, runs_of
 from fedsolve.inference.sent_model import SentModel, predictor
 from fedsolve.losses import LinearLoss, Loss
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
 LARGEST = 1e150  # whose square is a number too
+LARGEST_LOG = 300.0  # of a mean count, whose square is one as well
 
 
 def held_rows(loss: Loss, held: Client, w: Array | SentModel) -> Rows:
@@ -34,7 +34,7 @@ def held_rows(loss: Loss, held: Client, w: Array | SentModel) -> Rows:
         raise DataError(f"client {held.name!r}: predictions of shape {eta.shape} for targets of shape {y.shape}")
     if np.isnan(eta).any():
         raise DataError(f"client {held.name!r}: the model's predictions are not numbers: its weights are too large")
-    eta = np.clip(eta, -LARGEST, LARGEST)
+    eta = np.clip(eta, -LARGEST, LARGEST_LOG if kind_of(loss) is Kind.COUNTS else LARGEST)
     s = np.ones(len(y)) if held.sample_weight is None else to_numpy(held.sample_weight)
     counts = s > 0
     return Rows(eta[counts], y[counts], s[counts])
@@ -42,7 +42,13 @@ def held_rows(loss: Loss, held: Client, w: Array | SentModel) -> Rows:
 
 def nothing(loss: Loss, client: Client, classes: int, bins: int) -> HeldSums:
     """What a client without rows says."""
-    outputs = int(np.prod(loss.outputs(client), dtype=int)) if isinstance(loss, LinearLoss) else 1
+    shape = loss.outputs(client) if isinstance(loss, LinearLoss) else ()
+    return no_sums(loss, shape, classes, bins)
+
+
+def no_sums(loss: Loss, shape: tuple[int, ...], classes: int, bins: int) -> HeldSums:
+    """Zeros, as many as there are sums. `shape` is that of one target."""
+    outputs = int(np.prod(shape, dtype=int))
     k = {Kind.BINARY: 2, Kind.CLASSES: classes}.get(kind_of(loss), 0)
     residuals = outputs if kind_of(loss) is Kind.NUMBERS else 1
     return HeldSums(
@@ -81,7 +87,7 @@ def summed(loss: Loss, held: Client, w: Array | SentModel, cuts: Sequence[Floats
         confusion = metrics.confusion(kind, rows)
         totals["hits"] = float(np.trace(confusion))
         totals["brier"] = float(s @ metrics.brier(kind, p, rows.y))
-        table = _joined(*metrics.reliability(kind, p, rows), least)
+        table = _table(kind, p, rows, least)
     targets = s @ rows.y.reshape(len(s), -1)
     masses = _masses(kind, rows, cuts, least, empty.masses)
     return HeldSums(held.n_samples, np.array(list(totals.values())), targets, residuals, confusion, table, masses)
@@ -93,7 +99,8 @@ def spread(
     """The deviance of predicting `mean`, and of predicting the mean of these rows; and the weight in bins."""
     kind = kind_of(loss)
     rows = held_rows(loss, held, w)
-    own = rows.s @ rows.y.reshape(len(rows.s), -1) / max(float(rows.s.sum()), 1e-300)
+    y = rows.y.reshape(len(rows.s), -1)
+    own = y[0] + (rows.s / rows.s.max()) @ (y - y[0]) / (rows.s / rows.s.max()).sum()  # exact where all are equal
     null = [_null(kind, rows, np.asarray(one).reshape(-1)) for one in (mean, own)]
     empty = nothing(loss, held, len(cuts), (len(cuts[0]) if len(cuts) else 0) + 1).masses
     return null[0], null[1], _masses(kind, rows, cuts, least, empty)
@@ -123,9 +130,18 @@ def _masses(kind: Kind, rows: Rows, cuts: Sequence[Floats], least: int, empty: F
     return np.stack(found)
 
 
-def _joined(table: Floats, counts: NDArray[np.int64], least: int) -> Floats:
-    """A table in which bins with too few rows are added to the first bin of a run with enough."""
-    first, _ = runs_of(counts, least)
+def _table(kind: Kind, p: Floats, rows: Rows, least: int) -> Floats:
+    """The calibration table. With `least` it tells of the runs of rows that the score bins tell of, and of no others,
+    each in the bin of its mean probability. Of more than two classes, bins with too few rows are added to the first one
+    of a run with enough."""
+    table, counts = metrics.reliability(kind, p, rows)
+    if least <= 1:
+        return table
     found = np.zeros_like(table)
-    np.add.at(found, first, table)
+    if kind is Kind.CLASSES:
+        np.add.at(found, runs_of(counts, least)[0], table)
+        return found
+    runs, _ = joined(rows.eta, least)
+    sums = np.stack([np.bincount(runs, weights=one) for one in (rows.s, rows.s * p, rows.s * rows.y)], axis=1)
+    np.add.at(found, np.minimum((TABLE * sums[:, 1] / sums[:, 0]).astype(int), TABLE - 1), sums)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -105,18 +106,21 @@ class Evaluated(Figures):
     Attributes:
         error_name: What `error` is: "mean squared error", "log-loss", "mean deviance" or "loss".
         clients: The same by client; empty where only sums were asked for.
-        missing: Clients that were lost, whose rows are not in these figures.
+        missing: Clients whose rows are not in these figures: they were lost, or their replies could not be used.
+        reasons: Why, by client.
     """
 
     error_name: str = "loss"
     clients: dict[str, ClientEvaluation] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    reasons: dict[str, str] = field(default_factory=dict)
 
     def plain(self) -> dict[str, object]:
-        """The numbers by name, and those of each client."""
+        """The numbers by name, those of each client, and who is missing and why."""
         rest = {"confusion": self.confusion, "calibration": self.calibration} if self.confusion else {}
         by_client = {name: one.plain() for name, one in self.clients.items()}
-        return {**super().plain(), "error_name": self.error_name, **rest, "clients": by_client}
+        missing = {"missing": {name: self.reasons.get(name, "") for name in self.missing}} if self.missing else {}
+        return {**super().plain(), "error_name": self.error_name, **rest, "clients": by_client, **missing}
 
 
 def figures(kind: Kind, sums: HeldSums, edges: Sequence[Floats], least: int) -> Figures:
@@ -155,10 +159,26 @@ def with_area(found: Figures, kind: Kind, masses: Floats, edges: Sequence[Floats
     return replace(found, auc=auc, auc_error=error, aucs=each, curve=curve)
 
 
-def explained(kind: Kind, sums: HeldSums, null: Floats) -> float | None:
+def explained(kind: Kind, sums: HeldSums, null: Floats, own: Floats) -> float | None:
     """`d2`, from the deviances of the mean: those of each output for a regression, the sum for other kinds. None if
-    all targets are equal."""
-    if not sums.totals[0] > 0 or not (null > 0).all():
+    all targets are equal.
+
+    Args:
+        kind, sums: The kind of loss, and the sums over all rows.
+        null: The deviance of the mean of all rows.
+        own: The sum of the deviances of each client's own mean. It is exactly 0 if the targets of each client are
+            equal; `null` then is what they differ by from client to client, or rounding of the mean.
+    """
+    weight = float(sums.totals[0])
+    if not weight > 0:
+        return None
+    mean = np.abs(sums.targets) / weight
+    rounding = max(sums.samples, 64) * np.finfo(np.float64).eps  # of a mean of so many numbers, relative
+    if kind is Kind.NUMBERS:
+        noise = weight * (rounding * mean) ** 2
+    else:  # rounding of logarithms, or of shares, whose logarithms are what the deviance is made of
+        noise = np.full(null.shape, 8 * weight * rounding * (1 + mean.max()) * (1 + abs(math.log(mean.max() or 1.0))))
+    if not ((own > 0) | (null > noise)).all() or not (null > 0).all():
         return None
     if kind is Kind.NUMBERS:
         return float(np.mean(1 - sums.residuals / null))

@@ -15,7 +15,7 @@ from fedsolve.inference import recalibration
 from fedsolve.inference.client_sums import held_rows, nothing, recounted, spread, summed
 from fedsolve.inference.evaluated import Figures, HeldSums, figures
 from fedsolve.inference.metrics import Floats, Kind, Rows, kind_of
-from fedsolve.inference.score_bins import FIRST
+from fedsolve.inference.score_bins import FIRST, GRID, area, refined, unsplit
 from fedsolve.inference.sent_model import SentModel
 from fedsolve.losses import LinearLoss, Loss
 from fedsolve.numerics.linalg import to_numpy
@@ -138,7 +138,9 @@ class Evaluation:
             return None
         rows: Rows = held_rows(self.loss, held, w)
         return self._counted(
-            client, held, recalibration.fitted(lambda a, b: recalibration.sums(rows, a, b), held.weight)
+            client,
+            held,
+            recalibration.fitted(lambda lines: [recalibration.sums(rows, a, b) for a, b in lines], held.weight),
         )
 
     def _rows(self, client: Client, w: Array | SentModel) -> Client | None:
@@ -188,6 +190,33 @@ class Evaluation:
         bins."""
         return figures(self.kind, sums, self.edges(), self.least)
 
+    def finer(
+        self, masses: Floats, cuts: tuple[Floats, ...], before: tuple[Floats, tuple[Floats, ...]] | None = None
+    ) -> tuple[Floats, ...]:
+        """Cut points for the next exchange, finer for the classes whose AUC is not known well enough; the same object
+        if nothing more can be known. Clients that join bins do so on one grid, which is all there is to know of them.
+
+        Args:
+            masses: The weight in bins between `cuts`, of all clients.
+            cuts: The cut points it was asked with.
+            before: The same of the exchange before.
+        """
+        finer = []
+        for place, (one, edges) in enumerate(zip(masses, cuts, strict=True)):
+            one, stuck = one[: len(edges) + 1], None
+            found = area(one, edges, self.least <= 1)
+            if found is None or found[1] <= self.auc_error:
+                finer.append(edges)
+            elif self.least > 1:
+                finer.append(GRID)
+            else:
+                if before is not None:
+                    earlier = before[1][place]
+                    stuck = unsplit(one, edges, before[0][place][: len(earlier) + 1], earlier)
+                finer.append(refined(one, edges, self.bins, stuck))
+        same = all(len(one) == len(other) for one, other in zip(finer, cuts, strict=True))
+        return cuts if same else tuple(finer)
+
     @property
     def error_name(self) -> str:
         """What `error` is."""
@@ -201,3 +230,15 @@ def stacked(cuts: Sequence[Floats]) -> Floats:
     for row, one in zip(found, cuts, strict=True):
         row[: len(one)] = one
     return found
+
+
+def no_rows(evaluation: Evaluation) -> str:
+    """Why there is nothing to judge by, if all clients have answered."""
+    if evaluation.least > 1:
+        return (
+            f"no client has {evaluation.least} rows to judge by, which least = {evaluation.least} asks for: choose a "
+            "smaller least, or set more rows aside before the run, clients = fs.data.hold_out(clients, 0.2)"
+        )
+    if evaluation.rows == "own":
+        return "no client has rows to judge by"
+    return "no client has held-out rows: set some aside before the run, clients = fs.data.hold_out(clients, 0.2)"

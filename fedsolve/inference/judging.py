@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 
-from fedsolve.errors import ConfigError, DataError
+from fedsolve.errors import ConfigError, DataError, WrongType
 from fedsolve.federation.aggregation import weighted_sum
 from fedsolve.federation.calls import Call, Gather, Sum
 from fedsolve.federation.client import Client
@@ -17,10 +17,17 @@ from fedsolve.federation.protocol import collect
 from fedsolve.federation.session import Preprocessing, Session, TransportKind, opened
 from fedsolve.federation.transports import Transport
 from fedsolve.inference import recalibration
+from fedsolve.inference.checked_sums import (
+    check_array,
+    check_line,
+    check_masses,
+    check_nulls,
+    check_sums,
+    expected,
+)
 from fedsolve.inference.evaluated import ClientEvaluation, Evaluated, Figures, HeldSums, explained, figures, with_area
-from fedsolve.inference.evaluation import Evaluation, stacked
+from fedsolve.inference.evaluation import Evaluation, no_rows, stacked
 from fedsolve.inference.metrics import Floats, Kind, kind_of
-from fedsolve.inference.score_bins import area, refined
 from fedsolve.inference.sent_model import SentModel, check_classes, check_kind, send
 from fedsolve.losses import Loss
 from fedsolve.models.base import Model, Task
@@ -29,7 +36,14 @@ from fedsolve.typing import Array
 T = TypeVar("T")
 
 ALL = ""  # the name under which the figures of all clients stand; no client has it
-NO_ROWS = "no client has held-out rows: set some aside before the run, clients = fs.data.hold_out(clients, 0.2)"
+
+
+class Unusable(Exception):
+    """A client's reply that cannot be used."""
+
+    def __init__(self, client: str, reason: str) -> None:
+        super().__init__(client, reason)
+        self.client, self.reason = client, reason
 
 
 def judge(protocol: Evaluation, fed: Federation, w: Array | SentModel, by_client: bool = True) -> Evaluated:
@@ -40,91 +54,170 @@ def judge(protocol: Evaluation, fed: Federation, w: Array | SentModel, by_client
 
 @dataclass
 class Judging:
-    """One evaluation: the exchanges, and what follows from them, for all clients and for each."""
+    """One evaluation: the exchanges, and what follows from them, for all clients and for each.
+
+    left_out  clients whose replies are no sums over rows, and why; they count as missing
+    """
 
     protocol: Evaluation
     fed: Federation
     w: Array | SentModel
     by_client: bool
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def evaluated(self) -> Evaluated:
+        while True:
+            try:
+                return self._once()
+            except Unusable as bad:  # all figures are those of the others, so these are asked for again
+                self.left_out[bad.client] = bad.reason
+
+    def _once(self) -> Evaluated:
         protocol, kind, cuts = self.protocol, self.protocol.kind, self.protocol.edges()
-        total, each = self._ask(protocol.held_figures, w=self.w, edges=stacked(cuts))
+        edges = stacked(cuts)
+        empty = expected(protocol, self.fed, edges.shape[1] + 1)
+        total, each = self._ask(
+            protocol.held_figures, lambda one, _: check_sums(kind, one, empty), w=self.w, edges=edges
+        )
         if not total.totals[0] > 0:
-            raise DataError(NO_ROWS if protocol.rows == "held" else "no client has rows to judge by")
+            raise DataError(self._nothing())
         found = {name: figures(kind, one, cuts, protocol.least) for name, one in ((ALL, total), *each.items())}
         if kind is not Kind.OTHER:
             self._go_on(found, total, each, cuts)
         pooled = found.pop(ALL)
         clients = {name: ClientEvaluation(**vars(one)) for name, one in found.items()}
-        lost = tuple(name for name in self.fed.clients if name not in self.fed.info or name in dict(self.fed.missing))
-        return Evaluated(**vars(pooled), error_name=protocol.error_name, clients=clients, missing=lost)
+        why = self._reasons()
+        return Evaluated(
+            **vars(pooled), error_name=protocol.error_name, clients=clients, missing=tuple(why), reasons=why
+        )
+
+    def _reasons(self) -> dict[str, str]:
+        """Why clients are missing from these figures: all that are not lost were asked, and have answered."""
+        lost, said = self.fed.position().lost, dict(self.fed.missing)
+        found = {name: said.get(name, f"lost in round {since}: {why}") for name, (since, why) in lost.items()}
+        found |= {name: "it has not joined" for name in self.fed.clients if name not in self.fed.info}
+        found |= self.left_out
+        return {name: found[name] for name in self.fed.clients if name in found}
+
+    def _nothing(self) -> str:
+        if why := self._reasons():
+            said = ", ".join(f"{name} ({reason})" for name, reason in why.items())
+            return f"the clients that can be asked have no rows to judge by; missing: {said}"
+        return no_rows(self.protocol)
 
     def _go_on(
         self, found: dict[str, Figures], total: HeldSums, each: dict[str, HeldSums], cuts: tuple[Floats, ...]
     ) -> None:
         """The further exchanges: the deviance of the mean, bins where the AUC needs them, and recalibration."""
         protocol, kind = self.protocol, self.protocol.kind
-        masses = total.masses
         mean = total.targets / total.totals[0]
-        cuts = self._refined(masses, cuts)
-        (null, _, masses), others = self._ask(protocol.held_spread, w=self.w, mean=mean, edges=stacked(cuts))
-        found[ALL] = replace(found[ALL], d2=explained(kind, total, null))
+        weights = {ALL: found[ALL].weight, **{name: one.weight for name, one in found.items()}}
+
+        def check(one: tuple[Floats, Floats, Floats], name: str) -> None:
+            check_nulls(one[0], total.residuals.shape)
+            check_nulls(one[1], total.residuals.shape)
+            check_masses(one[2], (len(finer), stacked(finer).shape[1] + 1, 4), weights[name])
+
+        before, finer = (total.masses, cuts), cuts
+        if protocol.exchanges > 1:
+            finer = protocol.finer(total.masses, cuts)
+        (null, own_null, masses), others = self._ask(
+            protocol.held_spread, check, w=self.w, mean=mean, edges=stacked(finer)
+        )
+        found[ALL] = replace(found[ALL], d2=explained(kind, total, null, own_null))
         own = {name: one[2] for name, one in others.items()}
-        for name, (_, own_null, _) in others.items():
-            found[name] = replace(found[name], d2=explained(kind, each[name], own_null))
+        for name, (_, one, _) in others.items():
+            found[name] = replace(found[name], d2=explained(kind, each[name], one, one))
         if kind not in (Kind.BINARY, Kind.CLASSES):
             return
-        for _ in range(protocol.exchanges - 2):
-            finer = self._refined(masses, cuts)
-            if all(len(one) == len(other) for one, other in zip(finer, cuts, strict=True)):
-                break
-            again, others_own = self._ask(protocol.held_bins, w=self.w, edges=stacked(finer))
-            if self._bound(again, finer) >= self._bound(masses, cuts):
-                break  # clients that join bins may join other ones, and gain nothing
-            masses, own, cuts = again, others_own, finer
+        masses, own, cuts = self._recounted(masses, own, finer, before, weights)
         for name, one in ((ALL, masses), *own.items()):
             if found[name].weight > 0:
                 found[name] = with_area(found[name], kind, one, cuts, protocol.least)
         if kind is Kind.BINARY:
             self._recalibrate(found)
 
-    def _refined(self, masses: Floats, cuts: tuple[Floats, ...]) -> tuple[Floats, ...]:
-        """Finer cut points for the classes whose AUC is not known well enough."""
-        finer = []
-        for one, edges in zip(masses, cuts, strict=True):
-            enough = self._bound(one[None], (edges,)) <= self.protocol.auc_error
-            finer.append(edges if enough else refined(one[: len(edges) + 1], edges, self.protocol.bins))
-        return tuple(finer)
+    # ── bins ──
 
-    def _bound(self, masses: Floats, cuts: tuple[Floats, ...]) -> float:
-        """The largest bound on the AUC of a class; 0 where it has none."""
-        pairs = zip(masses, cuts, strict=True)
-        found = [area(one[: len(edges) + 1], edges, self.protocol.least <= 1) for one, edges in pairs]
-        return max((one[1] for one in found if one is not None), default=0.0)
+    def _recounted(
+        self,
+        masses: Floats,
+        own: dict[str, Floats],
+        cuts: tuple[Floats, ...],
+        before: tuple[Floats, tuple[Floats, ...]],
+        weights: dict[str, float],
+    ) -> tuple[Floats, dict[str, Floats], tuple[Floats, ...]]:
+        """The masses in finer and finer bins, as long as that helps and exchanges are left."""
+        for _ in range(self.protocol.exchanges - 2):
+            finer = self.protocol.finer(masses, cuts, before)
+            if finer is cuts:
+                break
+            edges = stacked(finer)
+            shape = (len(finer), edges.shape[1] + 1, 4)
+            before = masses, cuts
+            masses, own = self._ask(
+                self.protocol.held_bins,
+                lambda one, name, shape=shape: check_masses(one, shape, weights[name]),  # type: ignore[misc]
+                w=self.w,
+                edges=edges,
+            )
+            cuts = finer
+        return masses, own, cuts
+
+    # ── calibration ──
 
     def _recalibrate(self, found: dict[str, Figures]) -> None:
         protocol, pooled = self.protocol, found[ALL]
         lines: dict[str, tuple[float, float] | None] = {}
         if pooled.auc is not None and 0 < pooled.auc < 1:  # else the scores separate the classes
-            lines[ALL] = recalibration.fitted(
-                lambda a, b: self.fed.sum(protocol.held_recalibration, w=self.w, line=np.array([a, b])), pooled.weight
-            )
+            lines[ALL] = recalibration.fitted(self._at_lines, pooled.weight)
         if self.by_client:  # gathered for the same reason as all else here
-            lines |= self.fed.gather(protocol.own_recalibration, w=self.w)
+            own = self.fed.gather(protocol.own_recalibration, w=self.w)
+            lines |= self._usable(own, lambda one, _: check_line(one))
         for name, line in lines.items():
             if line is not None:
                 found[name] = replace(found[name], calibration_intercept=line[0], calibration_slope=line[1])
 
-    def _ask(self, step: Callable[..., T], **arguments: Array | SentModel) -> tuple[T, dict[str, T]]:
-        """What all clients say together, and, if it is wanted, each by itself."""
+    def _at_lines(self, lines: Sequence[tuple[float, float]]) -> list[Floats]:
+        """The sums for recalibration at several lines, in one exchange."""
+        step, given = self.protocol.held_recalibration, [np.array(one) for one in lines]
+        if not self.by_client:
+            return list(self.fed.exchange(*(Sum(step, w=self.w, line=one) for one in given)))
+        every = self.fed.exchange(*(Gather(step, w=self.w, line=one) for one in given))
+        usable = [self._usable(each, lambda one, _: check_array("sums", one, (6,))) for each in every]
+        return [weighted_sum(list(each.values()), None) for each in usable]
+
+    # ── asking ──
+
+    def _ask(
+        self, step: Callable[..., T], check: Callable[[T, str], None], **arguments: Array | SentModel
+    ) -> tuple[T, dict[str, T]]:
+        """What all clients say together, and, if it is wanted, each by itself. Raises Unusable for a reply that does
+        not pass the check; of a sum nobody can say whose fault it is."""
         call: Call[T]
         if not self.by_client:
             call = Sum(step, **arguments)
-            return self.fed.exchange(call)[0], {}
+            total = self.fed.exchange(call)[0]
+            try:
+                check(total, ALL)
+            except WrongType as error:
+                raise DataError(f"{error}; ask by client, by_client=True, to learn whose reply that is") from None
+            return total, {}
         # Gathered: the question is at whose rows the model is good.
-        each: dict[str, T] = self.fed.exchange(Gather(step, **arguments))[0]
+        each: dict[str, T] = self._usable(self.fed.exchange(Gather(step, **arguments))[0], check)
+        if not each:
+            raise DataError(self._nothing())
         return weighted_sum(list(each.values()), None), each
+
+    def _usable(self, each: dict[str, T], check: Callable[[T, str], None]) -> dict[str, T]:
+        """The replies of all clients that were not left out."""
+        kept = {name: one for name, one in each.items() if name not in self.left_out}
+        for name, one in kept.items():
+            try:
+                check(one, name)
+            except WrongType as error:
+                raise Unusable(name, str(error)) from None
+        return kept
 
 
 def evaluate(
@@ -178,12 +271,20 @@ def evaluate(
         if not isinstance(loss, Evaluation):  # the one that the clients were started with, whatever its options
             known = (one for one in fed.protocols.values() if isinstance(one, Evaluation) and one.loss == loss)
             protocol = next(known, protocol)
-        return judge(protocol, fed, payload(model, fed, protocol.loss), by_client)
+        return judge(protocol, fed, finite(payload(model, fed, protocol.loss)), by_client)
     protocols = dict(collect("evaluation", protocol))
     if preprocess is not None:
         protocols.update(collect("preprocess", preprocess))
     with opened(clients, protocols, transport=transport, seed=seed, preprocess=preprocess) as fed:
-        return judge(protocol, fed, payload(model, fed, protocol.loss), by_client)
+        return judge(protocol, fed, finite(payload(model, fed, protocol.loss)), by_client)
+
+
+def finite(sent: Array | SentModel) -> Array | SentModel:
+    """What is sent, unless it has weights that are no numbers: raises ConfigError, because they judge nothing."""
+    w = sent.arrays.get("w") if isinstance(sent, SentModel) else sent
+    if w is not None and w.dtype.kind == "f" and not np.isfinite(w).all():
+        raise ConfigError("the model's weights are not finite: the run that made it has diverged")
+    return sent
 
 
 def payload(model: Model | Array, fed: Federation, loss: Loss) -> Array | SentModel:

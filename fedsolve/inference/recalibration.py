@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from fedsolve.inference.metrics import Floats, Rows
 
-STEPS = 40
-HALVINGS = 30
+STEPS = 30
+HALVINGS = tuple(0.5**k for k in range(1, 9))  # of a step that is too long, asked for in one exchange
+Line = tuple[float, float]
 
 
 def sums(rows: Rows, intercept: float, slope: float) -> Floats:
@@ -21,31 +22,58 @@ def sums(rows: Rows, intercept: float, slope: float) -> Floats:
     return np.array([rows.s @ value, r.sum(), r @ rows.eta, h.sum(), h @ rows.eta, h @ rows.eta**2])
 
 
-def fitted(ask: Callable[[float, float], Floats], weight: float) -> tuple[float, float] | None:
-    """The intercept and the slope that minimise it, by Newton steps, each from one sum over all rows.
+def fitted(ask: Callable[[Sequence[Line]], Sequence[Floats]], weight: float) -> Line | None:
+    """The intercept and the slope that minimise it, by Newton steps, each from sums over all rows.
 
-    Returns None where there is no finite minimum (the scores separate the classes, one class is missing) or more than
-    one (all scores are equal).
+    They begin at the line 0, where every row counts the same. At the model's own line, the slope 1, an over-confident
+    model gives the rows hardly any curvature, and a step could lead anywhere. Steps are computed for scores that are
+    centred and scaled, so that curvatures of very different sizes do not look like one that is missing.
+
+    Args:
+        ask: The sums at several lines, (intercept, slope), in one exchange.
+        weight: The sum of the sample weights.
+
+    Returns:
+        None where there is no finite minimum (the scores separate the classes, one class is missing) or more than one
+        (all scores are equal).
     """
-    a, b = 0.0, 1.0
-    found = ask(a, b)
+    a, b = 0.0, 0.0
+    found = ask([(a, b)])[0] / weight
+    _, _, _, haa, hab, hbb = found.tolist()
+    mean = hab / haa
+    variance = hbb / haa - mean * mean
+    if not variance > 1e-12 * hbb / haa:
+        return None
+    deviation = float(np.sqrt(variance))
     for _ in range(STEPS):
-        value, ga, gb, haa, hab, hbb = found.tolist()
-        determinant = haa * hbb - hab * hab
-        if not determinant > 1e-12 * haa * hbb:
+        step = _newton(found, mean, deviation)
+        if step is None:
             return None
-        da, db = (hbb * ga - hab * gb) / determinant, (haa * gb - hab * ga) / determinant
-        decrement = ga * da + gb * db
-        if decrement <= 1e-24 * weight:
+        da, db, decrement = step
+        if decrement <= 1e-24:
             return a - da, b - db
-        for _ in range(HALVINGS):
-            trial = ask(a - da, b - db)
-            if trial[0] <= value + 1e-15 * abs(value):
+        value = float(found[0])
+        for parts in ((1.0,), HALVINGS):
+            lines = [(a - part * da, b - part * db) for part in parts]
+            trials = [one / weight for one in ask(lines)]
+            best = min(range(len(lines)), key=lambda place: float(trials[place][0]))
+            if trials[best][0] <= value + 1e-15 * abs(value):
                 break
-            da, db = da / 2, db / 2
         else:
-            return None
-        a, b, found = a - da, b - db, trial
-        if abs(b) > 1e8:
-            return None
+            return (a, b) if decrement <= 1e-20 else None  # as low as rounding lets it be
+        (a, b), found = lines[best], trials[best]
     return None
+
+
+def _newton(found: Floats, mean: float, deviation: float) -> tuple[float, float, float] | None:
+    """The Newton step in intercept and slope, and how far the value is above its minimum by it, times two. None where
+    the curvature vanishes in some direction."""
+    _, ga, gb, haa, hab, hbb = found.tolist()
+    gz = (gb - mean * ga) / deviation
+    haz = (hab - mean * haa) / deviation
+    hzz = (hbb - 2 * mean * hab + mean * mean * haa) / deviation**2
+    determinant = haa * hzz - haz * haz
+    if not determinant > 1e-12 * haa * hzz:
+        return None
+    da, dz = (hzz * ga - haz * gz) / determinant, (haa * gz - haz * ga) / determinant
+    return da - dz * mean / deviation, dz / deviation, ga * da + gz * dz

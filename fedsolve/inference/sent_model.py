@@ -18,7 +18,6 @@ from fedsolve.models.base import Model, from_parts, to_parts
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
-
 _LINKS = {Kind.NUMBERS: "identity", Kind.COUNTS: "exponential", Kind.BINARY: "logistic", Kind.CLASSES: "softmax"}
 
 

@@ -203,7 +203,9 @@ class Ending:
         )
 
     def at_budget(self, verdict: Verdict) -> Verdict:
-        """Say that the time to stop had not come when a budget was used up."""
+        """Say that the time to stop had not come when the run ended for another reason."""
+        if verdict.status == EARLY:
+            return verdict
         rounds = self.kept.rounds
         when = "no noise was found to stop early for" if rounds is None else f"the time to stop early is round {rounds}"
         return replace(verdict, message=f"{verdict.message}; {when}")

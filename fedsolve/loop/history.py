@@ -78,6 +78,12 @@ class Run:
     seed: int
     evaluation: Evaluated | None = None
     session: Session | None = field(default=None, compare=False)
+    model_round: int | None = None  # the round whose State the model is made from; None: not known
+
+    @property
+    def model_row(self) -> Row:
+        """The row of the history that is about the model; one without figures where that is not known or measured."""
+        return next((row for row in reversed(self.history) if row.round == self.model_round), Row(self.rounds))
 
     @property
     def rounds(self) -> int:
@@ -91,7 +97,7 @@ class Run:
 
     def __repr__(self) -> str:
         total = self.ledger.total()
-        last = self.history[-1]
+        last = self.model_row
         value = "" if last.value is None else f", value {last.value:.6g}"
         if last.gradient_norm is not None:
             value += f", gradient norm {last.gradient_norm:.1e}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.federation.federation import Federation
@@ -53,6 +54,11 @@ class Rows:
             missing=self._fed.missing,
             contraction=None if contraction is None or not round else contraction(state),
         )
+
+    def with_missing(self, row: Row) -> Row:
+        """The row with those who were missing when more was asked about it, such as its held-out rows."""
+        since = [(name, why) for name, why in self._fed.missing if name not in dict(row.missing)]
+        return replace(row, missing=(*row.missing, *since)) if since else row
 
     def publish(self, row: Row) -> None:
         """Add a finished row, and hand it to the user's `on_round`."""

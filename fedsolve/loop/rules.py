@@ -9,8 +9,8 @@ from fedsolve.errors import ConfigError
 from fedsolve.federation.protocol import describe
 from fedsolve.loop.early_stopping import StoppingTime
 from fedsolve.loop.history import Row
-from fedsolve.loop.patience import Best
-from fedsolve.loop.stopping import BUDGETS, Judge, Stopping, StoppingRule, Verdict
+from fedsolve.loop.patience import Best, Patience
+from fedsolve.loop.stopping import LATEST, Judge, Stopping, StoppingRule, Verdict
 from fedsolve.typing import Value
 
 
@@ -89,11 +89,21 @@ def hand_over(
 
 
 def at_the_end(verdict: Verdict, judges: Sequence[Judge]) -> Verdict:
-    """The verdict of a run that a budget has ended, with what the other rules have to say: `Patience` hands back the
-    best State. Other verdicts stay as they are, because "converged" is said of the latest State."""
-    if verdict.status not in BUDGETS or verdict.state is not None:
+    """The verdict of a run, with what the other rules have to say: `Patience` hands back the best State. "Converged"
+    and "finished" stay as they are, because they are said of the latest State."""
+    if verdict.status in LATEST or verdict.state is not None:
         return verdict
     for judge in judges:
         if hasattr(judge, "at_budget"):
             verdict = judge.at_budget(verdict)
     return verdict
+
+
+def check_measured(rules: Sequence[StoppingRule], every: int) -> None:
+    """Raise ConfigError if a rule judges by what a run measures, and this one measures nothing before its end."""
+    for rule in rules:
+        if every == 0 and isinstance(rule, Patience) and rule.evaluation is None:
+            raise ConfigError(
+                "Patience judges by the measured value, and measure=0 measures only at the end: leave measure out, or "
+                "let it judge by held-out rows, Patience(evaluation=Evaluation(loss))"
+            )

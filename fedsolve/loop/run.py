@@ -24,7 +24,7 @@ from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.loop.measuring import Enough, Measuring
 from fedsolve.loop.preflight import check_algorithm, check_needs, warm_weights
 from fedsolve.loop.rows import Rows
-from fedsolve.loop.rules import KEPT_TYPES, as_rules, at_the_end, hand_over, kept_by
+from fedsolve.loop.rules import KEPT_TYPES, as_rules, at_the_end, check_measured, hand_over, kept_by
 from fedsolve.loop.saving import Saving
 from fedsolve.loop.states import equal, unwrapped
 from fedsolve.loop.stopping import FINISHED, QUORUM, Stopping, StoppingRule, Verdict, rounds_in_words
@@ -126,6 +126,7 @@ class _Loop:
 
     def __post_init__(self) -> None:
         loss = getattr(self.algorithm, "loss", None)
+        check_measured(self.rules, self.every)
         check_needs(self.algorithm, loss)
         self.loss = loss if isinstance(loss, Loss) else None
         self.measure = None if self.loss is None else Measure(self.loss)
@@ -237,6 +238,7 @@ class _Loop:
             self.seed,
             evaluation=found,
             session=self.session,
+            model_round=self.rows.history[-1].round if verdict.state is None else verdict.round,
         )
 
     # ── the rounds ──
@@ -251,6 +253,7 @@ class _Loop:
             if self.watching is not None:
                 row = self.watching.noted(row, state)
             ended = measuring.verdict or measuring.judge(row, state)
+            row = self.rows.with_missing(row)  # a rule may have asked, too
             if not measured:
                 measured = measuring.now(state, row, ended is not None)
             if self._is_over(state, ended):

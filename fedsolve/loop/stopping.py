@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CONVERGED, FINISHED, DIVERGED, QUORUM = "converged", "finished", "diverged", "no quorum"
 SETTLED = "settled"  # the model hardly changes; convergence is said of a gradient only
-BUDGETS = ("rounds", "bytes", "seconds")  # what a run that was not at its end may end by
+LATEST = (CONVERGED, FINISHED)  # said of the latest State, which the run then hands back
 UNATTAINABLE = "tolerance unattainable"  # the value no longer changes, and the gradient does not get smaller
 
 
@@ -29,11 +29,13 @@ class Verdict:
         status: In one word, such as "converged" or "rounds".
         message: In one sentence, without a full stop.
         state: An earlier State to end with, where a rule hands one back. None: the latest.
+        round: The round of that State, if the rule knows it.
     """
 
     status: str
     message: str
     state: Value = None
+    round: int | None = None
 
 
 class Judge(Protocol):
@@ -65,8 +67,9 @@ class StoppingRule(Protocol):
     `resume(rows, kept)`, called when a run goes on from one. Dataclasses that `kept` is made of beside the State are
     listed in the rule's `kept_types`. A rule that kept something must be there when the run is resumed.
 
-    A judge may have a method `at_budget(verdict)`, called when rounds, bytes or seconds are used up: it returns the
-    verdict as it is, or with an earlier State or more words.
+    A judge may have a method `at_budget(verdict)`, called when the run ends by another rule, unless it has converged or
+    its algorithm is done, which is said of the latest State: it returns the verdict as it is, or with an earlier State
+    or more words.
     """
 
     def prepare(self, fed: Federation, algorithm: Algorithm, state: Value) -> Judge:

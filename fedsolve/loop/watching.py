@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedsolve.algorithms.base import Algorithm
-from fedsolve.errors import ClientError, ConfigError, QuorumNotReached, TransportError
+from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.federation.federation import Federation
-from fedsolve.inference.evaluated import Evaluated
-from fedsolve.inference.evaluation import Evaluation
-from fedsolve.inference.judging import NO_ROWS, judge, payload
+from fedsolve.inference.checked_sums import is_sum
+from fedsolve.inference.evaluated import Evaluated, Figures, HeldSums
+from fedsolve.inference.evaluation import Evaluation, no_rows
+from fedsolve.inference.judging import judge, payload
 from fedsolve.inference.sent_model import SentModel
 from fedsolve.loop.history import Row
 from fedsolve.loop.states import weights_of
@@ -44,6 +45,23 @@ def is_finite(sent: Array | SentModel) -> bool:
     return isinstance(sent, SentModel) or bool(np.isfinite(sent).all())
 
 
+def glance(evaluation: Evaluation, fed: Federation, sums: HeldSums, share: float) -> Figures | None:
+    """The figures of one exchange to which clients with this share of the weight contributed; None if there are none.
+
+    Raises ConfigError if no client at all has rows to judge by. That cannot be said while some are missing, which may
+    be those that have them. Sums that are no sums over rows say nothing either: the evaluation at the end finds out
+    whose they are.
+    """
+    if not is_sum(evaluation, fed, sums):
+        return None
+    figures = evaluation.glance(sums)
+    if figures.weight > 0:
+        return figures
+    if share >= 1 - 1e-12:
+        raise ConfigError(no_rows(evaluation))
+    return None
+
+
 @dataclass(frozen=True)
 class Watching:
     """Asks how good the model is on held-out rows while a run goes on."""
@@ -62,20 +80,18 @@ class Watching:
         if found is None:  # nobody answered, or the run has diverged, which its own measuring says
             return row
         (sums,), share = found
-        figures = self.evaluation.glance(sums)
-        if not figures.weight > 0:
-            raise ConfigError(NO_ROWS)
+        figures = glance(self.evaluation, self.fed, sums, share)
+        if figures is None:
+            return row
         numbers = {name: float(value) for name, value in figures.plain().items() if isinstance(value, int | float)}
         return replace(row, held_out=numbers if share >= 1 - 1e-12 else {**numbers, "share": share})
 
     def at_the_end(self, model: Value, state: Value) -> tuple[Evaluated | None, str]:
-        """All figures, by client and together; or None, and what went wrong, if a client does not answer: what was
-        learned is not lost by that."""
+        """All figures, by client and together; or None, and what went wrong, such as a client that does not answer:
+        what was learned is not lost by that."""
         w = weights_of(state)
-        sent = payload(model if w is None else w, self.fed, self.evaluation.loss)
-        if not is_finite(sent):
-            return None, ""
         try:
-            return judge(self.evaluation, self.fed, sent), ""
-        except (ClientError, QuorumNotReached, TransportError) as error:
+            sent = payload(model if w is None else w, self.fed, self.evaluation.loss)
+            return (judge(self.evaluation, self.fed, sent) if is_finite(sent) else None), ""
+        except FedsolveError as error:
             return None, f"; held-out rows could not be asked about the last model: {error}"

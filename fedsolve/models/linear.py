@@ -257,8 +257,8 @@ class LinearModel(Model):
             raise ConfigError(f"{with_} has an intercept and {without} has none; {instead}")
         if self.classes is not None and task.classes is not None and self.classes != task.classes:
             raise ConfigError(
-                f"{start}'s classes are {list(self.classes)}, {run}'s {list(task.classes)}; declare the same classes in the "
-                "same order"
+                f"{start}'s classes are {list(self.classes)}, {run}'s {list(task.classes)}; declare the same classes "
+                "in the same order"
             )
         before, now = self.feature_names, task.columns
         if before is None or now is None or before == now:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import ROUND_UP, Decimal
 from typing import Any
 
 from rich.table import Table
@@ -32,7 +33,13 @@ def _share(value: float | None) -> str:
 def _auc(one: Figures) -> str:
     if one.auc is None or one.auc_error is None:
         return "–"
-    return f"{one.auc:.4f}" if one.auc_error < 5e-5 else f"{one.auc:.4f} ± {one.auc_error:.1g}"
+    return f"{one.auc:.4f}" if one.auc_error < 5e-5 else f"{one.auc:.4f} ± {_rounded_up(one.auc_error)}"
+
+
+def _rounded_up(bound: float) -> str:
+    """A bound in one digit, rounded up: it is to stay one. What is shown of the AUC adds its own rounding, 5e-5."""
+    exact = Decimal(bound + 5e-5)
+    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted()), rounding=ROUND_UP)):.1g}"
 
 
 # A heading, how it is written, and whether a kind of loss has it.
@@ -69,7 +76,15 @@ def terminal(found: Evaluated) -> Table:
     for row in rows:
         last = row is rows[-1]
         made.add_row(*(Text(printable(cell), style="bold" if last else "") for cell in row))
+    if found.missing:
+        made.caption = Text(printable(_without(found)))
     return made
+
+
+def _without(found: Evaluated) -> str:
+    """Whose rows are not in these figures."""
+    said = ", ".join(f"{name} ({why})" if (why := found.reasons.get(name)) else name for name in found.missing)
+    return f"Not in these figures: {said}."
 
 
 def page_section(found: Evaluated, figure: bytes | None) -> Html:
@@ -78,7 +93,7 @@ def page_section(found: Evaluated, figure: bytes | None) -> Html:
     parts = [table([(heading, place > 0) for place, heading in enumerate(headings)], rows[:-1], rows[-1])]
     if figure is not None:
         parts.append(image(figure, "ROC curve and calibration on held-out rows"))
-    missing = f" Not asked, because they are lost: {', '.join(found.missing)}." if found.missing else ""
+    missing = f" {_without(found)}" if found.missing else ""
     return section("Held-out rows", *parts, paragraph(EXPLAINED + missing, kind="quiet"))
 
 

@@ -15,7 +15,7 @@ from fedsolve.version import __version__
 def summarise(run: Run, label: str, clients: Sequence[Client] = ()) -> dict[str, Any]:
     """Plain values for summary.json, `--json` and the tables."""
     last = run.history[-1] if run.history else Row(0)
-    measured = next((row for row in reversed(run.history) if row.value is not None), last)
+    measured = run.model_row  # not the last one, where an earlier State was handed back
     transform = getattr(run.model, "transform", None)
     gaps = [] if transform is None else transform.gaps()
     return {

@@ -485,7 +485,7 @@ def test_rows_without_weight_are_no_rows() -> None:
         if c.held is not None and c.held.n_samples > 2
     ]
     assert fs.evaluate(w, weightless, fs.Evaluation(loss, least=2)).weight == 4.0
-    with pytest.raises(DataError, match="no client has held-out rows"):
+    with pytest.raises(DataError, match="no client has 3 rows to judge by"):
         fs.evaluate(w, weightless, fs.Evaluation(loss, least=3))
 
 

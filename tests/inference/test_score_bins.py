@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from fedsolve.inference.score_bins import FIRST, _key, _number, area, binned, refined, roc, runs_of
+from fedsolve.inference.score_bins import FIRST, GRID, _key, _number, area, binned, refined, roc, runs_of
 
 RNG = np.random.default_rng(2)
 
@@ -77,9 +77,24 @@ def test_no_run_tells_of_fewer_rows(least: int) -> None:
     assert sum(sizes) == counts.sum()
     assert min(sizes) >= min(least, counts.sum())
     assert all(b < a for (_, b), (a, _) in pairwise(runs))  # they do not overlap
-    scores, y = np.repeat(np.arange(60), counts) + 0.5, np.ones(counts.sum())
-    said = binned(scores, y, 0 * y, np.arange(1.0, 60.0), least)
-    assert set(said[:, 0]) <= {0.0, *map(float, sizes)}
+
+
+@pytest.mark.parametrize("least", [2, 5, 40, 1000])
+def test_the_same_rows_stay_together_whatever_is_asked(least: int) -> None:
+    """The differences of any two replies tell of no rows, or of at least so many: here every cumulative count of every
+    reply is one of the ends of the same runs."""
+    scores, y = RNG.standard_normal(700) * 3, (RNG.random(700) < 0.4).astype(float)
+    asked = [FIRST, GRID, np.linspace(-5, 5, 400), np.sort(scores), np.array([0.3]), np.sort(RNG.choice(scores, 90))]
+    ends: set[float] = set()
+    for edges in asked:
+        said = binned(scores, y, 1 - y, edges, least)
+        starts, stops = said[:, 0] + said[:, 2], said[:, 1] + said[:, 3]
+        ends |= {*np.cumsum(starts).tolist(), *np.cumsum(stops).tolist()}
+        exact = roc_auc_score(y, scores)
+        auc, bound = area(said, edges, False)  # type: ignore[misc]
+        assert abs(auc - exact) <= bound + 1e-12
+    gaps = np.diff(sorted(ends | {0.0}))
+    assert gaps.min() >= min(least, 700)
 
 
 def test_the_curve_is_that_of_scikit_learn() -> None:
