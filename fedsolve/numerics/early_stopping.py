@@ -23,6 +23,8 @@ MOST_FITTED = 0.9  # of the rows: the largest number of effective parameters tha
 RESOLVED = 1e-13  # of the largest eigenvalue of ΦᵀΦ: what is below it is rounding
 FITTED = 1e-14  # of yᵀy: residuals below it are rounding
 _EPS = float(np.finfo(np.float64).eps)
+_LARGEST = 695.0  # the logarithm of a number whose product with a number of features is one as well
+_USUAL = 600.0  # logarithms of what can be multiplied without them
 
 
 def rademacher(eigenvalues: Array, epsilon: float, samples: float) -> float:
@@ -59,12 +61,21 @@ def stopping_time(eigenvalues: Array, noise: float, samples: float, norm: float 
     if B == 0:
         return 0.0
     # u²R²(1/√u) = (1/N) Σ min{λ_i u², u} rises with u; it is (k u + u² Σ_{i>k} λ_i)/N while k eigenvalues exceed 1/u.
-    level = N / (2 * math.e) * (B / sigma) ** 2
+    # In units of a power of two near λ_1, which changes no bit, and beyond floating-point numbers in logarithms.
+    unit = math.frexp(float(lam[0]))[1]
+    lam, ratio = np.ldexp(lam, -unit), 2 * (math.log(B) - math.log(sigma))
+    exponent = math.log(N) - math.log(2 * math.e) + ratio + unit * math.log(2)
+    if exponent > _LARGEST:
+        return math.inf
+    level = math.exp(exponent)
+    if max(abs(ratio), abs(exponent)) < _USUAL:
+        level = math.ldexp(N / (2 * math.e) * (B / sigma) ** 2, unit)
     tails = np.append(np.cumsum(lam[::-1])[::-1], 0.0)  # tails[k] = Σ_{i>k} λ_i
     ends = 1 / lam  # where the k-th eigenvalue reaches 1/u
     heights = np.arange(1, len(lam) + 1) * ends + ends**2 * tails[1:]
     k = int(np.searchsorted(heights, level))
-    return float(2 * level / (k + math.sqrt(k * k + 4 * tails[k] * level)))
+    u = float(2 * level / max(k + math.sqrt(k * k + 4 * tails[k] * level), 1e-300))
+    return math.inf if math.log(u or 1.0) > _LARGEST + unit * math.log(2) else math.ldexp(u, -unit)
 
 
 def stopping_round(
@@ -81,11 +92,12 @@ def stopping_round(
         norm: B, the norm of f* − f_0 in the kernel's space; 1, the default, is the paper's rule. See `stopping_time`.
 
     Returns:
-        T. 0 means that even one round fits more noise than signal; None that there is no reason to stop.
+        T. 0 means that even one round fits more noise than signal; None that there is no reason to stop, or none
+        before round 2⁶².
     """
     pace = positive("step_size", step_size) * whole("steps", steps, 1)
     ratio = stopping_time(eigenvalues, noise, samples, norm) / pace
-    return None if math.isinf(ratio) else math.floor(ratio * (1 + 8 * _EPS))
+    return None if ratio >= 2.0**62 else math.floor(ratio * (1 + 8 * _EPS))
 
 
 # ── noise and norm, estimated ──

@@ -114,7 +114,8 @@ def test_limits_of_the_rule() -> None:
     with pytest.raises(DataError, match="finite"):
         stopping_time(np.array([np.nan]), 0.5, 10)
     assert stopping_round(np.ones(5), 0.5, 10, 0.1, norm=0.0) == 0  # nothing to learn
-    assert stopping_round(np.array([1.0, 1e-320]), 1e-150, 10, 0.1) == pytest.approx(10 / (0.2 * math.e) * 1e300)
+    assert stopping_time(np.array([1.0, 1e-320]), 1e-150, 10) == pytest.approx(10 / (2 * math.e) * 1e300)
+    assert stopping_round(np.array([1.0, 1e-320]), 1e-150, 10, 0.1) is None  # no run has so many rounds
     for noise, norm in ((-1.0, 1.0), (np.nan, 1.0), (0.5, -1.0), (0.5, np.inf)):
         with pytest.raises(ConfigError, match="is a positive number"):
             stopping_time(np.ones(2), noise, 10, norm)
@@ -324,3 +325,28 @@ def test_noise_without_anything_to_fit() -> None:
     for c, square in ((np.nan, 1.0), (1.0, np.inf)):
         with pytest.raises(DataError, match="finite numbers"):
             fit_spectrum(np.ones(1), np.array([c]), square, 10)
+
+
+@pytest.mark.parametrize("unit", [1e-160, 1e-150, 1e-40, 1e40, 1e150, 1e160])
+def test_the_stopping_time_has_no_units(unit: float) -> None:
+    """Noise and norm in any units; features, and with them the time, in any units."""
+    lam = 1.0 / np.arange(1, 40) ** 2
+    expected = stopping_time(lam, 0.5, 60, 2.0)
+    assert stopping_time(lam, 0.5 * unit, 60, 2.0 * unit) == pytest.approx(expected, rel=1e-12)
+    assert stopping_time(lam * unit, 0.5, 60, 2.0 / math.sqrt(unit)) * unit == pytest.approx(expected, rel=1e-12)
+
+
+def test_noise_and_norm_may_be_tiny() -> None:
+    lam = 1.0 / np.arange(1, 40) ** 2
+    assert stopping_round(lam, 1e-160, 60, 0.1) is None  # noise that no round can reach
+    assert stopping_round(lam, 0.5, 60, 0.1, norm=1e-170) == 0
+    assert stopping_time(lam, 0.5, 60, 1e-170) < 1e-150
+
+
+def test_a_round_that_no_run_reaches_is_none() -> None:
+    lam = 1.0 / np.arange(1, 40) ** 2
+    rounds = [stopping_round(lam, sigma, 60, 0.1) for sigma in 10.0 ** -np.arange(0, 40)]
+    known = [one for one in rounds if one is not None]
+    assert max(known) < 2**62
+    assert known == sorted(known)
+    assert rounds == [*known, *([None] * (len(rounds) - len(known)))]

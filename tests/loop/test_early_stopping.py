@@ -294,3 +294,16 @@ def test_problems_with_nothing_to_learn(kind: str) -> None:
     run = fs.run(fs.FedProx(LOSS), parts, stopping=stopping, warm_start=start)
     expected = ("early stopping", 0) if kind in ("nothing left", "more columns than rows") else ("rounds", 5)
     assert (run.status, run.rounds) == expected
+
+
+def test_a_run_that_never_stops_early_can_be_resumed(tmp_path: Path) -> None:
+    """T beyond what a checkpoint holds is no T."""
+    loss = fs.Squared()
+    rng = np.random.default_rng(0)
+    clients = [fs.Client(f"c{k}", rng.standard_normal((30, 3)), rng.standard_normal(30)) for k in range(2)]
+    rule = fs.EarlyStopping(loss, sigma=1e-14, norm=1.0)
+    algorithm = fs.FedAvg(loss, fs.GradientSteps(1, step_size=0.1))
+    fs.run(algorithm, clients, rounds=3, tolerance=0, stopping=rule, checkpoint=tmp_path / "run")
+    run = fs.run(algorithm, clients, rounds=6, tolerance=0, stopping=rule, checkpoint=tmp_path / "run", resume=True)
+    assert (run.status, run.rounds) == ("rounds", 6)
+    assert "no noise was found" in run.message
