@@ -65,8 +65,8 @@ def with_test_rows(
         A new client with the same rows to learn from, and the test rows in `client.held`.
 
     Raises:
-        DataError: If the client has held-out rows already, or the test rows have other columns or another kind of
-            array.
+        DataError: If the client has held-out rows already, or the test rows have other columns, names where the client
+            has none, or another kind of array.
     """
     if client._held is not None:
         raise DataError(f"client {client.name!r} has held-out rows already")
@@ -78,6 +78,11 @@ def with_test_rows(
         raise DataError(
             f"client {client.name!r}: the test rows are {held.X.shape[1]} columns of {type(held.X).__name__}, the "
             f"others {client.X.shape[1]} of {type(client.X).__name__}; give both alike"
+        )
+    if client.feature_names is None and held.feature_names is not None:
+        raise DataError(
+            f"client {client.name!r}: the test rows have names for their columns and the others have none, so nobody "
+            "can say which is which; give both with names, or the test rows as an array in the order of the others"
         )
     if client.feature_names is not None and held.feature_names != client.feature_names:
         ordered = held.ordered(client.feature_names)

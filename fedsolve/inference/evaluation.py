@@ -30,23 +30,35 @@ T = TypeVar("T")
 class Evaluation:
     """The protocol that judges a model by rows it was not learned from. Give it to a `Session` to evaluate after a run.
 
-    What leaves a client are sums over its rows: counts, losses, a confusion matrix, a table of predicted and observed
-    probabilities in ten bins, and, for the AUC, the weight of positives and negatives in bins of the score. The bins
-    are split where the AUC asks for it, until a bin may hold a single row. Then whoever sees that client's reply knows
-    the row's score to within the bin, and its class. `least` prevents that; the confusion matrix, which is of all of a
-    client's rows, can still have a cell of one row.
+    What leaves a client are sums over its rows: how many there are and their weight; losses, deviances and hits; the
+    targets and the squares of residuals; the deviance of predicting the mean of all clients, and its own; a confusion
+    matrix; a table of predicted and observed probabilities in ten bins; for the AUC the weight of positives and
+    negatives in bins of the score; and for the calibration line the derivatives of the log-loss at some ten lines, and
+    its own line. Each client's reply reaches the server by itself.
+
+    The bins are split where the AUC asks for it, until a bin may hold a single row. Then whoever sees that client's
+    reply knows the row's score to within the bin, and its class. With `least` a client joins the bins of a fixed grid
+    until they hold so many rows. All replies about one model then tell of the same runs of rows, so their differences
+    tell of no fewer. This covers score bins and the calibration table, not all that is said of a client's rows:
+
+    - The confusion matrix can have a cell of one row, and divides the run around a probability of ½.
+    - With more than two classes each class, and the table, have runs of their own.
+    - Another model has other runs, and the history and `Patience` ask about another model in each round. Give them a
+      larger `every`, or leave them out, where that matters.
 
     Args:
         loss: The loss to judge by, as a rule that of the algorithm.
         every: In `fs.run(…, evaluation=…)`, evaluate every so many rounds for the history. Default 1.
         rows: "held", the default, judges by held-out rows (`fs.data.hold_out`, `fs.data.with_test_rows`); "own" by the
             rows that each client has, for clients that are made of test rows, and for training figures.
-        least: Each client joins bins until they hold at least so many of its rows, and a client with fewer rows in all
-            counts as one without any. The AUC's bound grows accordingly and stays a bound; the calibration table then
-            has rows in a neighbouring bin. Default 1: nothing is joined.
+        least: Each client joins bins of probability 1/1024 until they hold at least so many of its rows, and a client
+            with fewer rows in all counts as one without any. The AUC's bound grows accordingly and stays a bound, and
+            is not refined further; the calibration table has a run of rows in the bin of its mean. Default 1: nothing
+            is joined.
         auc_error: Split the bins until the bound on the AUC's error is at most this. Default 1e-4; 0 goes on until it
             is exact, or `exchanges` are used up.
-        exchanges: The most exchanges to spend on the bins. Default 6.
+        exchanges: The most exchanges to spend on the bins. Default 6. Many equal scores are known to be equal only
+            after some ten; until then their pairs, which count ½ as they should, are within the bound.
         bins: About how many bins each of them adds. Default 512.
     """
 

@@ -7,7 +7,7 @@ A Non-parametric View of FedAvg and FedProx: Beyond Stationary Points (equation 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -127,7 +127,8 @@ class EarlyStopping:
     # ── server ──
 
     def prepare(self, fed: Federation, algorithm: Algorithm, state: Value) -> Ending:
-        """Ask for the spectrum, and find T. Raises ConfigError if the algorithm cannot say how far a round goes."""
+        """Prepare to ask for the spectrum, and to find T. Raises ConfigError if the algorithm cannot say how far a
+        round goes."""
         if getattr(algorithm, "loss", None) != self.loss:
             raise ConfigError(
                 f"EarlyStopping has the loss {self.loss!r}, and {type(algorithm).__name__} "
@@ -140,7 +141,9 @@ class EarlyStopping:
                 f"{type(algorithm).__name__} does not say: use FedAvg or FedProx, or Patience on held-out rows"
             )
         step_size, steps = pace(state)
-        return Ending(self.when(fed, step_size, steps, state.w))
+        part = fed.participation.fraction
+        remark = f"; the theory has all clients in every round, and {part:.0%} of them were asked" if part < 1 else ""
+        return Ending(lambda: self.when(fed, step_size, steps, state.w), remark)
 
     def when(self, fed: Federation, step_size: float, steps: int = 1, start: Array | None = None) -> StoppingTime:
         """T for rounds of so many steps of this size, from one exchange with all clients.
@@ -176,35 +179,47 @@ def _finite(gram: Symmetric) -> Array:
 
 
 class Ending:
-    """Ends one run at its stopping time, which a resumed run keeps."""
+    """Ends one run at its stopping time, which a resumed run keeps.
 
-    def __init__(self, time: StoppingTime) -> None:
-        self.kept: StoppingTime = time
+    Args:
+        when: Asks for the stopping time.
+        remark: What else is to be said when the run ends.
+    """
+
+    def __init__(self, when: Callable[[], StoppingTime], remark: str = "") -> None:
+        self.kept: StoppingTime | None = None
+        self._when, self._remark = when, remark
 
     def resume(self, rows: Sequence[Row], kept: StoppingTime | None) -> None:
         """Go on from a checkpoint, with the time that was found when the run began."""
-        self.kept = self.kept if kept is None else kept
+        self.kept = kept
+
+    def begin(self) -> None:
+        """Ask for the stopping time, unless it is known from the checkpoint."""
+        if self.kept is None:
+            self.kept = self._when()
 
     def judge(self, row: Row, state: Value) -> Verdict | None:
         """Whether it is time."""
         found = self.kept
-        if row.value is not None or found.rounds is None or row.round < found.rounds:
+        if row.value is not None or found is None or found.rounds is None or row.round < found.rounds:
             return None
         if found.rounds == 0:
             return Verdict(
                 EARLY,
                 f"already the first round would fit noise (σ = {found.sigma:.3g}, norm {found.norm:.3g}): take a step "
-                f"size below {found.step_size:.3g} or fewer local steps, unless there is nothing to learn",
+                f"size below {found.step_size:.3g} or fewer local steps, unless there is nothing to learn"
+                f"{self._remark}",
             )
         return Verdict(
             EARLY,
             f"after {rounds_in_words(found.rounds)} further ones would fit noise: σ = {found.sigma:.3g}, norm "
-            f"{found.norm:.3g}, steps of size {found.step_size:.3g}, {found.steps} in a round",
+            f"{found.norm:.3g}, steps of size {found.step_size:.3g}, {found.steps} in a round{self._remark}",
         )
 
     def at_budget(self, verdict: Verdict) -> Verdict:
         """Say that the time to stop had not come when the run ended for another reason."""
-        if verdict.status == EARLY:
+        if verdict.status == EARLY or self.kept is None:
             return verdict
         rounds = self.kept.rounds
         when = "no noise was found to stop early for" if rounds is None else f"the time to stop early is round {rounds}"

@@ -78,6 +78,12 @@ class Patience:
             as_sent(algorithm, state, fed, self.evaluation)
         return Waiting(self, fed, algorithm)
 
+    def kept_as(self) -> Patience:
+        """The rule without what may be changed when a run is resumed: how long to wait, and how often the history asks,
+        which is no matter of patience."""
+        evaluation = None if self.evaluation is None else replace(self.evaluation, every=1)
+        return replace(self, rounds=1, evaluation=evaluation)
+
 
 class Waiting:
     """How long one run has been without progress."""

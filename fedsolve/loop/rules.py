@@ -62,7 +62,12 @@ def _each(given: Sequence[StoppingRule]) -> list[StoppingRule]:
 def kept_by(rules: Sequence[StoppingRule], judges: Sequence[Judge]) -> tuple[Value, ...]:
     """What the judges keep, for a checkpoint."""
     found = ((rule, getattr(judge, "kept", None)) for rule, judge in zip(rules, judges, strict=True))
-    return tuple(Kept(describe(rule), kept) for rule, kept in found if kept is not None)
+    return tuple(Kept(_identity(rule), kept) for rule, kept in found if kept is not None)
+
+
+def _identity(rule: StoppingRule) -> str:
+    """The description of a rule, without what may be changed when a run is resumed."""
+    return describe(rule.kept_as() if hasattr(rule, "kept_as") else rule)
 
 
 def hand_over(
@@ -71,20 +76,22 @@ def hand_over(
     """Let the judges of a resumed run go on with what their rules kept.
 
     A rule is known by its description, wherever it stands in the list. Rules that keep nothing, such as `Stopping`, may
-    be changed. Raises ConfigError if a rule that kept something is missing: without it the run would end otherwise.
+    be changed, and so may what `kept_as` leaves out, such as the rounds of `Patience`. Raises ConfigError if a rule that
+    kept something is missing: without it the run would end otherwise.
     """
     waiting = [one for one in kept if one is not None]
     for rule, judge in zip(rules, judges, strict=True):
         if not hasattr(judge, "resume"):
             continue
-        mine = next((one for one in waiting if isinstance(one, Kept) and one.rule == describe(rule)), None)
+        names = (_identity(rule), describe(rule))  # the latter in checkpoints of earlier versions
+        mine = next((one for one in waiting if isinstance(one, Kept) and one.rule in names), None)
         waiting = [one for one in waiting if one is not mine]
         judge.resume(history, None if mine is None else mine.value)
     if waiting:
-        names = ", ".join(one.rule if isinstance(one, Kept) else type(one).__name__ for one in waiting)
+        missing = ", ".join(one.rule if isinstance(one, Kept) else type(one).__name__ for one in waiting)
         raise ConfigError(
-            f"the checkpoint is of a run with the stopping rule {names}, which this run does not have: resume with the "
-            "same rule (limits such as rounds may change), or begin a new run"
+            f"the checkpoint is of a run with the stopping rule {missing}, which this run does not have: resume with "
+            "the same rule (limits such as rounds may change), or begin a new run"
         )
 
 

@@ -200,6 +200,10 @@ class _Loop:
             judges = tuple(rule.prepare(self.fed, self.algorithm, beginning.state) for rule in self.rules)
         if beginning.kept is not None:
             hand_over(self.rules, judges, beginning.kept, self.rows.history)
+        with self.fed.setting_up():
+            for judge in judges:
+                if hasattr(judge, "begin"):
+                    judge.begin()
         self.measuring.judges = judges
 
     def _kept(self) -> tuple[Value, ...]:

@@ -67,6 +67,10 @@ class StoppingRule(Protocol):
     `resume(rows, kept)`, called when a run goes on from one. Dataclasses that `kept` is made of beside the State are
     listed in the rule's `kept_types`. A rule that kept something must be there when the run is resumed.
 
+    A judge may have a method `begin()`, called before the first round, and after `resume`: what it asks the clients
+    counts as setting up, and need not be asked again in a run that goes on. A rule may have a method `kept_as()` that
+    returns the rule without what may be changed when a run is resumed.
+
     A judge may have a method `at_budget(verdict)`, called when the run ends by another rule, unless it has converged or
     its algorithm is done, which is said of the latest State: it returns the verdict as it is, or with an earlier State
     or more words.

@@ -307,3 +307,32 @@ def test_a_run_that_never_stops_early_can_be_resumed(tmp_path: Path) -> None:
     run = fs.run(algorithm, clients, rounds=6, tolerance=0, stopping=rule, checkpoint=tmp_path / "run", resume=True)
     assert (run.status, run.rounds) == ("rounds", 6)
     assert "no noise was found" in run.message
+
+
+def asked_for_gram(run: fs.Run) -> int:
+    return sum(any(call.endswith(".gram") for call in record.calls) for record in run.ledger.records)
+
+
+def test_a_resumed_run_does_not_ask_for_the_gram_matrix_again(tmp_path: Path) -> None:
+    loss = fs.Squared()
+    rng = np.random.default_rng(0)
+    clients = [fs.Client(f"c{k}", rng.standard_normal((30, 3)), rng.standard_normal(30)) for k in range(2)]
+    algorithm, rule = fs.FedAvg(loss, fs.GradientSteps(1, step_size=1e-3)), fs.EarlyStopping(loss)
+    given: Any = {"tolerance": 0, "stopping": rule, "checkpoint": tmp_path / "run"}
+    first = fs.run(algorithm, clients, rounds=3, **given)
+    again = fs.run(algorithm, clients, rounds=6, resume=True, **given)
+    whole = fs.run(algorithm, clients, rounds=6, tolerance=0, stopping=rule)
+    assert (again.message, again.rounds) == (whole.message, whole.rounds)
+    assert (asked_for_gram(first), asked_for_gram(again), asked_for_gram(whole)) == (1, 1, 1)
+
+
+def test_a_part_of_the_clients_is_remarked_on() -> None:
+    loss = fs.Squared()
+    rng = np.random.default_rng(0)
+    clients = [fs.Client(f"c{k}", rng.standard_normal((30, 3)), rng.standard_normal(30)) for k in range(4)]
+    run = fs.run(
+        fs.FedAvg(loss, fs.GradientSteps(1, step_size=1.0)), clients, rounds=30, tolerance=0,
+        stopping=fs.EarlyStopping(loss), participation=fs.Participation(fraction=0.5),
+    )  # fmt: skip
+    assert run.status == "early stopping"
+    assert "50% of them were asked" in run.message

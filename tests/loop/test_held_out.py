@@ -191,3 +191,11 @@ def test_torch_clients_hold_rows_out() -> None:
     ours, theirs = (fs.evaluate(w, each, LOGISTIC.loss) for each in (held, plain))
     assert ours.value == pytest.approx(theirs.value, rel=1e-12)
     assert ours.accuracy == theirs.accuracy
+
+
+def test_test_rows_with_names_need_a_client_with_names() -> None:
+    """Taken by place, columns in another order would be mistaken for each other."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.eye(3), columns=["b", "a", "c"])
+    with pytest.raises(fs.errors.DataError, match="nobody can say which is which"):
+        fs.data.with_test_rows(fs.Client("a", np.eye(3), np.zeros(3)), frame, np.zeros(3))

@@ -208,3 +208,28 @@ def test_an_auc_that_stays_the_same_is_no_progress() -> None:
     shown = [row.held_out["auc"] for row in run.history if row.held_out]
     assert max(shown[2:]) > shown[1] + 1e-3  # in coarse bins it seems to get better
     assert (run.status, run.rounds, run.model_round) == ("patience", 5, 1)
+
+
+def test_patience_may_be_longer_in_a_resumed_run(tmp_path: Any) -> None:
+    clients = fs.data.hold_out(sites(), 0.5)
+
+    def rule(rounds: int, every: int) -> fs.Patience:
+        return fs.Patience(rounds, evaluation=fs.Evaluation(LOSS, every=every), metric="calibration_error")
+
+    whole = fs.run(STEPS, clients, rounds=60, tolerance=0, stopping=rule(9, 1))
+    first = fs.run(STEPS, clients, rounds=3, tolerance=0, stopping=rule(8, 1), checkpoint=tmp_path / "run")
+    assert first.status == "rounds"
+    again = fs.run(
+        STEPS, clients, rounds=60, tolerance=0, stopping=rule(9, 5), checkpoint=tmp_path / "run", resume=True
+    )
+    assert (again.message, again.rounds) == (whole.message, whole.rounds)
+    with pytest.raises(ConfigError, match="which this run does not have"):
+        fs.run(STEPS, clients, rounds=60, tolerance=0, checkpoint=tmp_path / "run", resume=True)
+
+
+def test_the_history_may_ask_at_other_times_in_a_resumed_run(tmp_path: Any) -> None:
+    clients = fs.data.hold_out(sites(), 0.5)
+    given: Any = {"tolerance": 0, "checkpoint": tmp_path / "run"}
+    fs.run(STEPS, clients, rounds=4, evaluation=fs.Evaluation(LOSS, every=1), **given)
+    run = fs.run(STEPS, clients, rounds=9, evaluation=fs.Evaluation(LOSS, every=4), resume=True, **given)
+    assert [row.round for row in run.history if row.held_out is not None] == [0, 1, 2, 3, 4, 8]

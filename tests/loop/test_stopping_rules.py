@@ -267,7 +267,7 @@ def test_a_resumed_run_knows_its_rules_by_what_they_are(tmp_path: Path) -> None:
     def again(*rules: Any) -> fs.Run:
         return fs.run(zigzag(), PROBLEM.clients(), stopping=[*rules], checkpoint=file, resume=True)
 
-    for rules in ((fs.Stopping(50),), (fs.Stopping(50), short), (fs.Stopping(50), fs.Patience(4), long)):
+    for rules in ((fs.Stopping(50),), (fs.Stopping(50), short), (fs.Stopping(50), fs.Patience(3, least=0.1), long)):
         with pytest.raises(fs.errors.ConfigError, match=r"stopping rule .*Patience.*which this run does not have"):
             again(*rules)
     resumed = again(long, fs.Patience(7), short, fs.Stopping(60))
