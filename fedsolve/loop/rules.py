@@ -76,8 +76,8 @@ def hand_over(
     """Let the judges of a resumed run go on with what their rules kept.
 
     A rule is known by its description, wherever it stands in the list. Rules that keep nothing, such as `Stopping`, may
-    be changed, and so may what `kept_as` leaves out, such as the rounds of `Patience`. Raises ConfigError if a rule that
-    kept something is missing: without it the run would end otherwise.
+    be changed, and so may what `kept_as` leaves out, such as the rounds of `Patience`. Raises ConfigError if a rule
+    that kept something is missing: without it the run would end otherwise.
     """
     waiting = [one for one in kept if one is not None]
     for rule, judge in zip(rules, judges, strict=True):
