@@ -13,6 +13,7 @@ from fedsolve.inference.client_sums import no_sums
 from fedsolve.inference.evaluated import TOTALS, HeldSums
 from fedsolve.inference.evaluation import Evaluation
 from fedsolve.inference.metrics import Floats, Kind
+from fedsolve.inference.score_bins import STARTS_POS
 from fedsolve.losses import LinearLoss
 
 TOLERANCE = 1e-9  # of the weight: two sums of the same weights differ by rounding only
@@ -56,7 +57,12 @@ def check_sums(kind: Kind, sums: HeldSums, empty: HeldSums) -> None:
         _same("the calibration table", float(sums.table[:, 0].sum()), weight)
         shares = sums.table[:, 1:] <= sums.table[:, :1] + room
         _require(shares.all(), "probabilities above 1 in the calibration table")
+    if kind in (Kind.COUNTS, Kind.BINARY, Kind.CLASSES):
+        _require((sums.targets >= 0).all(), "negative sums of targets that are counts or classes")
     check_masses(sums.masses, sums.masses.shape, weight)
+    if kind in (Kind.BINARY, Kind.CLASSES):
+        for positive, target in zip(sums.masses[..., STARTS_POS].sum(axis=1).tolist(), sums.targets, strict=True):
+            _same("positives", positive, float(target), weight)
 
 
 def check_masses(masses: Floats, shape: tuple[int, ...], weight: float) -> None:
@@ -69,10 +75,12 @@ def check_masses(masses: Floats, shape: tuple[int, ...], weight: float) -> None:
         _same("the runs' ends", ends_neg, starts_neg, weight)
 
 
-def check_nulls(null: Floats, shape: tuple[int, ...]) -> None:
-    """Raise WrongType unless these can be deviances of a mean. One that rules out what occurred is infinite."""
+def check_nulls(null: Floats, shape: tuple[int, ...], weight: float, mean: float) -> None:
+    """Raise WrongType unless these can be deviances of a mean of this size. One that rules out what occurred is
+    infinite; rounding may leave it slightly below zero."""
     _require(np.shape(null) == shape and null.dtype == np.float64, f"deviances of shape {np.shape(null)}")
     _require(not np.isnan(null).any(), "deviances that are no numbers")
+    _require((null >= -TOLERANCE * weight * (1 + mean)).all(), "negative deviances")
 
 
 def check_line(found: tuple[float, float] | None) -> None:

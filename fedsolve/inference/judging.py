@@ -114,8 +114,8 @@ class Judging:
         weights = {ALL: found[ALL].weight, **{name: one.weight for name, one in found.items()}}
 
         def check(one: tuple[Floats, Floats, Floats], name: str) -> None:
-            check_nulls(one[0], total.residuals.shape)
-            check_nulls(one[1], total.residuals.shape)
+            for null in one[:2]:
+                check_nulls(null, total.residuals.shape, weights[name], float(np.abs(mean).max()))
             check_masses(one[2], (len(finer), stacked(finer).shape[1] + 1, 4), weights[name])
 
         before, finer = (total.masses, cuts), cuts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -44,14 +45,15 @@ def fitted(ask: Callable[[Sequence[Line]], Sequence[Floats]], weight: float) -> 
     variance = hbb / haa - mean * mean
     if not variance > 1e-12 * hbb / haa:
         return None
-    deviation = float(np.sqrt(variance))
+    deviation, last = float(np.sqrt(variance)), math.inf
     for _ in range(STEPS):
         step = _newton(found, mean, deviation)
         if step is None:
             return None
         da, db, decrement = step
-        if decrement <= 1e-24:
+        if decrement <= 1e-24 or (decrement <= 1e-14 and decrement > 0.25 * last):  # or as small as rounding lets it be
             return a - da, b - db
+        last = decrement
         value = float(found[0])
         for parts in ((1.0,), HALVINGS):
             lines = [(a - part * da, b - part * db) for part in parts]

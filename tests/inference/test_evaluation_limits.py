@@ -106,6 +106,8 @@ LIES: dict[str, Change] = {
     "confusion": lambda sums: replace(sums, confusion=sums.confusion[:, ::-1].copy()),
     "table": lambda sums: replace(sums, table=sums.table * [1.0, 9.0, 1.0]),
     "shape": lambda sums: replace(sums, targets=np.zeros(7)),
+    "targets": lambda sums: replace(sums, targets=9 * sums.targets),
+    "negative targets": lambda sums: replace(sums, targets=-sums.targets),
     "bins": lambda sums: replace(sums, masses=sums.masses[:, :-1].copy()),
 }
 
@@ -133,14 +135,19 @@ def test_a_client_whose_reply_is_no_sum_is_named_and_left_out(monkeypatch: Any, 
         judged(clients, by_client=False)
 
 
-def test_later_replies_are_checked_too(monkeypatch: Any) -> None:
+@pytest.mark.parametrize("lie", ["masses", "null", "own null"])
+def test_later_replies_are_checked_too(monkeypatch: Any, lie: str) -> None:
     clients = scored(*draw(), parts=3)
     honest = judged(clients[1:])
     true = steps.spread
 
     def lying(loss: Any, held: fs.Client, *rest: Any) -> Any:
         null, own, masses = true(loss, held, *rest)
-        return (null, own, 3 * masses) if held.name == "c0" else (null, own, masses)
+        if held.name == "c0":
+            return {"masses": (null, own, 3 * masses), "null": (-null, own, masses), "own null": (null, -own, masses)}[
+                lie
+            ]
+        return null, own, masses
 
     monkeypatch.setattr(steps, "spread", lying)
     found = judged(clients)
@@ -243,6 +250,13 @@ def test_the_line_of_an_over_confident_model_is_found_in_few_exchanges(scale: fl
     )
     assert asked <= 10
     assert all(one.calibration_slope is not None for one in found.clients.values())
+
+
+@pytest.mark.parametrize("spread", [1e-2, 1e-3, 1e-4, 1e-5])
+def test_the_line_of_scores_that_lie_close_together(spread: float) -> None:
+    eta, y = draw(400)
+    wide, narrow = judged(scored(eta, y)), judged(scored(1 + spread * eta, y))
+    assert narrow.calibration_slope == pytest.approx(wide.calibration_slope / spread, rel=1e-4)
 
 
 def test_equal_scores_have_no_line() -> None:
