@@ -61,7 +61,7 @@ KERNELS = [kernel for kernel, _ in EXPECTED]
 each = pytest.mark.parametrize("kernel", KERNELS, ids=str)
 
 
-@pytest.mark.parametrize(("kernel", "expected"), EXPECTED, ids=str)
+@pytest.mark.parametrize(("kernel", "expected"), EXPECTED, ids=[str(kernel) for kernel in KERNELS])
 def test_values(kernel: ExactKernel, expected: Any) -> None:
     np.testing.assert_allclose(kernel(X, Z), expected(X, Z), rtol=0, atol=1e-13)
     own = expected(X, X)
