@@ -17,7 +17,7 @@ import numpy as np
 from fedsolve.algorithms import FedAvg, FedProx
 from fedsolve.errors import ConfigError
 from fedsolve.local import GradientSteps
-from fedsolve.numerics.scalars import whole
+from fedsolve.numerics.scalars import positive, whole
 from fedsolve.typing import Array
 
 
@@ -34,7 +34,7 @@ class LocalSteps:
     steps: int = 1
 
     def __post_init__(self) -> None:
-        _check_step(self.step_size)
+        positive("step_size", self.step_size)
         whole("steps", self.steps, 1)
 
     def filter(self, h: Array) -> Array:
@@ -68,7 +68,7 @@ class ProximalStep:
     steps: ClassVar[int] = 1  # "we only need to set s = 1" (Su et al., section 6)
 
     def __post_init__(self) -> None:
-        _check_step(self.step_size)
+        positive("step_size", self.step_size)
 
     def filter(self, h: Array) -> Array:
         """p(h) = 1/(1 + ηh)."""
@@ -103,8 +103,3 @@ def method_of(algorithm: FedAvg | FedProx, step_size: float | None = None) -> Me
     if found is None:
         raise ConfigError("this FedAvg has no step size of its own; give the one that its run has chosen")
     return LocalSteps(found, local.steps)
-
-
-def _check_step(given: float) -> None:
-    if not 0 < given < float("inf"):
-        raise ConfigError(f"step_size is a positive number, got {given!r}")
