@@ -21,7 +21,6 @@ from fedsolve.errors import ConfigError, DataError
 from fedsolve.numerics.scalars import at_least_zero, whole
 from fedsolve.typing import Array
 
-
 # ── theory ──
 
 

@@ -126,8 +126,8 @@ def test_noiseless_data_leave_no_error_in_any_units(units: Any, steps: int | Non
 
 
 def test_with_noise_the_limit_does_not_depend_on_how_it_is_computed() -> None:
-    """Of an intercept and a column of a million ± 1 the Gram matrices lose all but a few digits; from the rows the limit
-    is as good as least squares: in the centred column, which spans the same space, it is the same for s = 1."""
+    """Of an intercept and a column of a million ± 1 the Gram matrices lose all but a few digits. From the rows it is
+    as good as least squares: with s = 1 its slope is that of the centred column."""
     rng = np.random.default_rng(9)
     columns = [rng.standard_normal(n) for n in (40, 25)]
     y = [2 * one + rng.standard_normal(len(one)) for one in columns]
@@ -301,9 +301,9 @@ def test_what_does_not_fit_is_said() -> None:
         linear_limit(X, [y[0], y[1][:-1]], LocalSteps(0.1))
     mixed = [y[0], y[1][:, None]]
     for rows, targets in (([X[0], X[1][:, :2]], y), (X, mixed)):
-        with pytest.raises(DataError, match="client 1 .* they should agree"):
+        with pytest.raises(DataError, match=r"client 1 .* they should agree"):
             linear_limit(rows, targets, LocalSteps(0.1))
-    with pytest.raises(DataError, match="client 0 .*: the rows are not an array of numbers, got list"):
+    with pytest.raises(DataError, match=r"client 0 .*: the rows are not an array of numbers, got list"):
         linear_limit([[["a", "b"]], X[1]], y, LocalSteps(0.1))
     np.testing.assert_array_equal(
         linear_limit([rows.tolist() for rows in X], y, METHODS[1]), linear_limit(X, y, METHODS[1])
