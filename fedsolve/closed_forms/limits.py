@@ -154,7 +154,7 @@ def fixed_point(H: Array, b: Array, weights: Array, method: Method, start: Array
     speed = method.step_size * mu
     if (speed >= 2).any() or (mu < -least).any():
         raise diverging(method, float(np.abs(1 - speed).max()))
-    if ((mu > least).sum(axis=-1) < _rank_in_like_units(A)).any():
+    if ((mu > least).sum(axis=-1) < _rank_in_like_units((w[..., None] * H).sum(axis=-3))).any():
         raise differing_scales()
     inverse = np.where(mu > least, 1 / np.where(mu > least, mu, 1.0), 0.0)
     if start is not None:

@@ -17,6 +17,7 @@ import numpy as np
 from fedsolve.algorithms import FedAvg, FedProx
 from fedsolve.errors import ConfigError
 from fedsolve.local import GradientSteps
+from fedsolve.losses import Squared
 from fedsolve.numerics.scalars import positive, whole
 from fedsolve.typing import Array
 
@@ -91,6 +92,10 @@ def method_of(algorithm: FedAvg | FedProx, step_size: float | None = None) -> Me
         algorithm: `fs.FedAvg` with full gradient steps, or `fs.FedProx`.
         step_size: For a FedAvg that leaves it to the run: what the run has chosen, `run.state.step_size`.
     """
+    if not isinstance(algorithm, FedAvg | FedProx):
+        raise ConfigError(f"closed forms are known for FedAvg and FedProx, got {type(algorithm).__name__}")
+    if not isinstance(algorithm.loss, Squared) or algorithm.loss.l1:
+        raise ConfigError(f"closed forms are known for the squared loss without l1, got {algorithm.loss!r}")
     # Whatever else an algorithm or its gradient steps may be told to do (batches, for one) has its default here.
     if isinstance(algorithm, FedProx):
         if algorithm != FedProx(algorithm.loss, algorithm.pull):

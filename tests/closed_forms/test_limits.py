@@ -267,6 +267,39 @@ def test_minibatches_move_the_stationary_point_of_one_step() -> None:
     assert both[1] == pytest.approx(2 * np.linalg.norm(slow) / 300, rel=1e-10)  # without ½: a factor 2
 
 
+def test_a_map_that_ends_nowhere() -> None:
+    X, y, _ = linear_data((60, 20), 4, sigma=0.5)
+    for method in (LocalSteps(3.0), LocalSteps(3.0, 3)):
+        with pytest.raises(ConfigError, match="this map diverges"):
+            map_limit(*round_map(X, y, method))
+    with pytest.raises(ConfigError, match="not finite"):
+        map_limit(np.full((2, 2), np.inf), np.ones(2))
+    with pytest.raises(DataError, match="d × d"):
+        map_limit(np.eye(2), np.ones(3))
+    for small in (1e-5, 1e-7, 1e-12):  # 1 − A has no digits left of these columns
+        with pytest.raises(DataError, match="hardly moves"):
+            map_limit(*round_map([rows * [1, 1, 1, small] for rows in X], y, LocalSteps(0.1, 3)))
+    none = [rows * [1, 1, 1, 0] for rows in X]
+    found = map_limit(*round_map(none, y, LocalSteps(0.1, 3)))
+    assert found[3] == 0
+    assert far(found, linear_limit(none, y, LocalSteps(0.1, 3))) <= 1e-12
+
+
+def test_gradient_norms_of_several_outputs() -> None:
+    X, y, _ = linear_data((30, 12), 3, sigma=0.5)
+    two = [np.stack([one, one[::-1] ** 2], axis=1) for one in y]
+    path = linear_path(X, two, LocalSteps(0.1, 3), 5)
+    rows, targets = np.concatenate(X), np.concatenate(two)
+    expected = [2 * np.linalg.norm(rows.T @ (rows @ theta - targets)) / 42 for theta in path]
+    np.testing.assert_allclose(gradient_norm(X, two, path), expected, rtol=1e-12)
+    assert gradient_norm(X, two, path[2]) == pytest.approx(expected[2], rel=1e-12)
+    with pytest.raises(DataError, match=r"theta ends in the shape \(3, 2\)"):
+        gradient_norm(X, two, path[:, :, 0])
+    for start in (np.zeros(3), 1.0, np.zeros((3, 1))):
+        with pytest.raises(DataError, match="start is θ_0"):
+            linear_path(X, two, LocalSteps(0.1), 3, start)
+
+
 # ── methods ──
 
 
@@ -285,6 +318,12 @@ def test_methods_of_algorithms() -> None:
     assert method_of(fs.FedAvg(loss), 0.5) == LocalSteps(0.5, 2)
     with pytest.raises(ConfigError, match="no step size of its own"):
         method_of(fs.FedAvg(loss))
+    for wrong in (fs.FedAvg(fs.Logistic(), fs.GradientSteps(3, 0.2)), fs.FedProx(fs.Squared(l1=0.1))):
+        with pytest.raises(ConfigError, match="squared loss without l1"):
+            method_of(wrong)
+    other: Any = fs.Scaffold(loss)
+    with pytest.raises(ConfigError, match="known for FedAvg and FedProx, got Scaffold"):
+        method_of(other)
     with pytest.raises(ConfigError, match="only full gradient steps"):
         method_of(fs.FedAvg(loss, fs.GradientSteps(3, 0.2, batch_size=5)))
 
