@@ -10,7 +10,7 @@ number is squared, lose where columns have different units or hardly vary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,21 +113,24 @@ def diverging(method: Method, factor: float) -> ConfigError:
     )
 
 
-def least_squares(M: Array, right: Array) -> Array:
-    """argmin ‖M θ − right‖, of least norm where it is not unique.
+def least_squares(M: Array) -> Callable[[Array], Array]:
+    """right ↦ argmin ‖M θ − right‖, of least norm where it is not unique.
 
     Whether it is unique is judged with all columns in like units, so that it does not depend on those they have.
     """
-    units = _units(M)
+    units, width = _units(M), M.shape[1]
     U, scales, V = np.linalg.svd(M / units, full_matrices=False)
-    seen = scales > ROUNDING * M.shape[1] * scales[0]
-    if not seen.any():
-        return np.zeros((M.shape[1], right.shape[1]))
-    found = V[seen].T @ ((U[:, seen].T @ right) / scales[seen, None]) / units[:, None]
-    if seen.sum() == M.shape[1]:
-        return np.asarray(found)
-    unseen, _ = np.linalg.qr(null_space(V[seen]) / units[:, None])
-    return np.asarray(found - unseen @ (unseen.T @ found))
+    seen = scales > ROUNDING * width * scales[0]
+    U, scales, V = U[:, seen], scales[seen, None], V[seen]
+    unseen = np.zeros((width, 0))
+    if 0 < len(V) < width:
+        unseen, _ = np.linalg.qr(null_space(V) / units[:, None])
+
+    def solve(right: Array) -> Array:
+        found = V.T @ ((U.T @ right) / scales) / units[:, None]
+        return np.asarray(found - unseen @ (unseen.T @ found))
+
+    return solve
 
 
 def directions(M: Array) -> tuple[Array, Array, Array]:

@@ -92,18 +92,20 @@ def _limit(A: Sequence[Array], c: Sequence[Array], weights: Array, method: Metho
     first = np.zeros(shape) if start is None else np.asarray(start, dtype=np.float64)
     if first.shape != shape:
         raise DataError(f"start has the shape of the result, {shape}, got {first.shape}")
-    first = first.reshape(len(first), -1)
-    # What is left to explain from the start, so that directions that nobody sees stay there.
-    left = [np.reshape(mine, (len(mine), -1)) - rows @ first for rows, mine in zip(A, c, strict=True)]
+    found, columns = first.reshape(len(first), -1), [np.reshape(mine, (len(mine), -1)) for mine in c]
     shares = weights / weights.sum()
     weighed = weighed_rows(A, shares, method)
     if weighed is None:  # a client's own steps overshoot; the average of all may still converge
         H = np.stack([rows.T @ rows for rows in A])
-        b = np.stack([rows.T @ mine for rows, mine in zip(A, left, strict=True)])
-        return (first + fixed_point(H, b, weights, method)).reshape(shape)
+        b = np.stack([rows.T @ mine for rows, mine in zip(A, columns, strict=True)])
+        return fixed_point(H, b, weights, method, found).reshape(shape)
     M, weighings = weighed
-    right = [np.sqrt(w) * one.root(mine) for w, one, mine in zip(shares, weighings, left, strict=True)]
-    return (first + least_squares(M, np.concatenate(right))).reshape(shape)
+    solve = least_squares(M)
+    # What is left to explain from the start: directions that nobody sees stay there. The second time corrects rounding.
+    for _ in range(2):
+        left = [one.root(mine - rows @ found) for one, rows, mine in zip(weighings, A, columns, strict=True)]
+        found = found + solve(np.concatenate([np.sqrt(w) * one for w, one in zip(shares, left, strict=True)]))
+    return found.reshape(shape)
 
 
 def client_sums(X: Sequence[Array], y: Sequence[Array]) -> tuple[Array, Array, Array]:

@@ -253,6 +253,16 @@ def test_theorem_11_by_hand(method: Method, t: int, exact: float, bound: float) 
     assert finite_rank_bound(t, method, found.kappa, lam, 1.0, 0.0) == pytest.approx(bound, rel=1e-3)
 
 
+def test_theorem_11_counts_the_noise_in_directions_near_rounding() -> None:
+    """One direction of λ = 1 and three of 1e-16, which do not count to the rank: in the end they are learned too."""
+    method, t, lam = LocalSteps(0.5), 10**17, np.array([1.0, 1e-16, 1e-16, 1e-16])
+    kappa = method.kappa(0.5)
+    exact = np.square(np.expm1(t * np.log1p(-0.5 * lam))).mean()  # the variance of σ = 1, for one client
+    assert exact > 0.9
+    assert finite_rank_bound(t, method, kappa, lam, 0.0, 1.0) == pytest.approx(3 * kappa, rel=1e-12)
+    assert finite_rank_bound(10**3, method, kappa, lam, 0.0, 1.0) == pytest.approx(3 * kappa / 4, rel=1e-12)
+
+
 def test_theorem_11_of_eigenvalues_near_rounding() -> None:
     """Columns far from zero: the third eigenvalue is 1e-14 of the first, and is the only one that sees f."""
     draw = np.random.default_rng(0)
