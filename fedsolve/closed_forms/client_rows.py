@@ -28,13 +28,13 @@ def checked_rows(X: Sequence[Array], y: Sequence[Array]) -> tuple[list[Array], l
     """Rows and targets of each client as float64. Raises DataError if they do not fit together."""
     if len(X) != len(y) or not len(X):
         raise DataError(f"rows and targets of the same clients are needed, got {len(X)} and {len(y)}")
-    rows = [_numbers(f"client {place} (from 0): the rows", one) for place, one in enumerate(X)]
-    targets = [_numbers(f"client {place} (from 0): the targets", one) for place, one in enumerate(y)]
+    rows = [_finite(f"client {place} (from 0): the rows", one) for place, one in enumerate(X)]
+    targets = [_finite(f"client {place} (from 0): the targets", one) for place, one in enumerate(y)]
     for place, (mine, answers) in enumerate(zip(rows, targets, strict=True)):
-        if mine.ndim != 2 or not len(mine) or answers.ndim not in (1, 2) or len(mine) != len(answers):
+        if mine.ndim != 2 or not mine.size or answers.ndim not in (1, 2) or len(mine) != len(answers):
             raise DataError(
                 f"client {place} (from 0) has rows of shape {mine.shape} and targets of shape {answers.shape}; "
-                "expected a matrix with at least one row, and a target for each row"
+                "expected a matrix with at least one row and one column, and a target for each row"
             )
         if mine.shape[1] != rows[0].shape[1] or answers.shape[1:] != targets[0].shape[1:]:
             raise DataError(
@@ -44,11 +44,16 @@ def checked_rows(X: Sequence[Array], y: Sequence[Array]) -> tuple[list[Array], l
     return rows, targets
 
 
-def _numbers(name: str, given: Array) -> Array:
+def numbers(name: str, given: Array) -> Array:
+    """An array as float64. Raises DataError for what is none."""
     try:
-        array = np.asarray(given, dtype=np.float64)
+        return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(f"{name} are not an array of numbers, got {type(given).__name__}") from None
+
+
+def _finite(name: str, given: Array) -> Array:
+    array = numbers(name, given)
     if not np.isfinite(array).all():
         raise DataError(f"{name} are finite numbers; some are missing or infinite")
     return array

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsolve.closed_forms.client_rows import checked_rows, directions, weighed_rows
+from fedsolve.closed_forms.client_rows import checked_rows, directions, numbers, weighed_rows
 from fedsolve.closed_forms.methods import Method
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.numerics.scalars import at_least_zero, whole
@@ -178,14 +178,14 @@ def _checked(X: Sequence[Array], truths: Array, client: int, sigma: float) -> tu
     """The rows of each client, and the truth of this one."""
     at_least_zero("sigma", sigma)
     rows, _ = checked_rows(X, [np.zeros(len(one)) for one in X])
-    truths = np.asarray(truths, dtype=np.float64)
+    truths = numbers("truths", truths)
     expected = (len(rows), rows[0].shape[1])
     if truths.shape != expected or not np.isfinite(truths).all():
         raise DataError(
             f"truths has a row of {expected[1]} numbers for each of {len(rows)} clients, all finite; got shape "
             f"{truths.shape}"
         )
-    if not 0 <= client < len(rows):
+    if not 0 <= whole("client", client) < len(rows):
         raise DataError(f"there is no client {client} of {len(rows)}, counted from 0")
     return rows, truths[client]
 

@@ -22,6 +22,7 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import cho_factor, cho_solve
 
 from fedsolve.closed_forms.batches import Batches
+from fedsolve.closed_forms.client_rows import numbers
 from fedsolve.closed_forms.methods import LocalSteps, Method
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.features.exact_kernels import ExactKernel
@@ -173,7 +174,7 @@ class _Local:
 
 def checked(K: Array, sizes: Sequence[int], y: Array | None = None) -> tuple[Array, Array, list[slice]]:
     """Kernel matrix, targets (zeros if there are none) and each client's rows. Raises DataError if they do not fit."""
-    K = np.asarray(K, dtype=np.float64)
+    K = numbers("the entries of K", K)
     if K.ndim != 2 or K.shape[0] != K.shape[1] or not np.isfinite(K).all():
         raise DataError(f"K is a square matrix of finite numbers, k(x_i, x_j) for all rows; got shape {K.shape}")
     if np.abs(K - K.T).max(initial=0.0) > 1e-8 * np.abs(K).max(initial=0.0):
@@ -190,7 +191,7 @@ def checked(K: Array, sizes: Sequence[int], y: Array | None = None) -> tuple[Arr
 
 def checked_targets(y: Array, samples: int, shape: tuple[int, ...] | None = None) -> Array:
     """Targets or values at the rows as float64, (N,) or (N, q). Raises DataError for another shape."""
-    y = np.asarray(y, dtype=np.float64)
+    y = numbers("targets", y)
     fits = y.ndim in (1, 2) and len(y) == samples if shape is None else y.shape == shape
     if not fits or not np.isfinite(y).all():
         raise DataError(f"y has a finite target for each of {samples} rows, got shape {y.shape}")
@@ -201,7 +202,7 @@ def starting_values(start: Array | None, y: Array) -> Array:
     """f_0 at the rows, in the shape of y."""
     if start is None:
         return np.zeros(y.shape)
-    values = np.asarray(start, dtype=np.float64)
+    values = numbers("the values of start", start)
     if values.shape != y.shape:
         raise DataError(f"start is f_0 at the rows, of shape {y.shape}, got {values.shape}")
     return values

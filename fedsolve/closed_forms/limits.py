@@ -20,6 +20,7 @@ from fedsolve.closed_forms.client_rows import (
     differing_scales,
     diverging,
     least_squares,
+    numbers,
     weighed_rows,
 )
 from fedsolve.closed_forms.methods import Method
@@ -89,7 +90,7 @@ def linear_limit(X: Sequence[Array], y: Sequence[Array], method: Method, start: 
 def _limit(A: Sequence[Array], c: Sequence[Array], weights: Array, method: Method, start: Array | None) -> Array:
     """θ with Σ w_i A_iᵀP_i (A_i θ − c_i) = 0."""
     shape = (A[0].shape[1], *c[0].shape[1:])
-    first = np.zeros(shape) if start is None else np.asarray(start, dtype=np.float64)
+    first = np.zeros(shape) if start is None else numbers("start", start)
     if first.shape != shape:
         raise DataError(f"start has the shape of the result, {shape}, got {first.shape}")
     found, columns = first.reshape(len(first), -1), [np.reshape(mine, (len(mine), -1)) for mine in c]

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedsolve.closed_forms.batches import Batches
-from fedsolve.closed_forms.client_rows import checked_rows
+from fedsolve.closed_forms.client_rows import checked_rows, numbers
 from fedsolve.closed_forms.limits import client_sums
 from fedsolve.closed_forms.methods import LocalSteps, Method
 from fedsolve.errors import ConfigError, DataError
@@ -104,7 +104,7 @@ def linear_path(
     batches = Batches(batch_size, shuffled, seed)
     A, c = _round_map(X, y, method, batches, 0)
     path = np.empty((whole("rounds", rounds, 0) + 1, *c.shape))
-    first = np.zeros(c.shape) if start is None else np.asarray(start, dtype=np.float64)
+    first = np.zeros(c.shape) if start is None else numbers("start", start)
     if first.shape != c.shape:
         raise DataError(f"start is θ_0, of shape {c.shape}, got {first.shape}")
     path[0] = first

@@ -24,7 +24,10 @@ from fedsolve.typing import Array
 
 def local_blocks(K: Array, sizes: Sequence[int], method: Method) -> tuple[Array, ...]:
     """P_ii of each client (Su et al., equation 12)."""
-    return tuple(_of_spectrum(vectors, method.filter(values)) for values, vectors in _local_spectra(K, sizes))
+    spectra = [(method.filter(values), vectors) for values, vectors in _local_spectra(K, sizes)]
+    if not all(np.isfinite(filters).all() for filters, _ in spectra):
+        raise ConfigError(f"{method} diverges here beyond all numbers; shorten the step size")
+    return tuple(_of_spectrum(vectors, filters) for filters, vectors in spectra)
 
 
 def P_matrix(K: Array, sizes: Sequence[int], method: Method) -> Array:

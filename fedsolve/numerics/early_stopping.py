@@ -217,7 +217,7 @@ def fit_kernel(K: Array, y: Array) -> SpectrumFit:
             count as part of the function, and make σ̂ and B larger.
     """
     K, y = np.asarray(K, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if K.ndim != 2 or K.shape[0] != K.shape[1] or not np.isfinite(K).all():
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or not K.size or not np.isfinite(K).all():
         raise DataError(f"K is a square matrix of finite numbers, k(x_i, x_j) for all rows; got shape {K.shape}")
     if y.ndim not in (1, 2) or len(y) != len(K) or not np.isfinite(y).all():
         raise DataError(f"y has a finite target for each of {len(K)} rows, got shape {y.shape}")

@@ -370,6 +370,7 @@ def test_noise_without_anything_to_fit() -> None:
             fit_spectrum(np.ones(1), np.array([c]), square, 10)
     for K, y, said in (
         (np.ones((3, 4)), np.ones(3), "square matrix"),
+        (np.ones((0, 0)), np.ones(0), "square matrix"),
         (np.full((3, 3), np.nan), np.ones(3), "finite numbers"),
         (np.eye(3), np.ones(4), "target for each of 3 rows"),
         (np.eye(3), np.full(3, np.inf), "finite target"),

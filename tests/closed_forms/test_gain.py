@@ -78,6 +78,12 @@ def test_what_does_not_fit_is_said() -> None:
     for wrong_rows in ([X[0], np.full((4, 2), np.nan)], [X[0], np.ones((0, 2))], [X[0], np.ones((4, 3))], []):
         with pytest.raises(DataError):
             expected_gain(wrong_rows, np.ones((2, 2)), 0, 0.5, METHODS[0])
+    wrong = 0.5
+    with pytest.raises(ConfigError, match="client is a whole number"):
+        expected_gain(X, np.ones((2, 2)), wrong, 0.5, METHODS[0])
+    wrong = [["a", "b"]] * 2
+    with pytest.raises(DataError, match="truths are not an array of numbers"):
+        expected_gain(X, wrong, 0, 0.5, METHODS[0])
     with pytest.raises(ConfigError, match="sigma"):
         expected_gain(X, np.ones((2, 2)), 0, -1.0, METHODS[0])
     for shape in ((2, 3), (3, 2), (2,)):

@@ -161,6 +161,8 @@ def test_one_step_that_is_too_long_has_no_limit() -> None:
     assert found.decay.min() < -1
     with pytest.raises(ConfigError, match="diverges on this kernel"):
         found.limit(Y)
+    with pytest.raises(ConfigError, match="beyond all numbers"):
+        recursion(1e200 * Gaussian(1.0)(X), SIZES, Y, LocalSteps(0.1, 3), 2)
 
 
 @each_method
@@ -297,6 +299,9 @@ def test_a_model_of_another_kernel_or_other_points_is_rejected() -> None:
     [
         ({"K": np.ones((3, 4))}, "square matrix"),
         ({"K": np.full((N, N), np.nan)}, "finite"),
+        ({"K": [[1.0, 2.0], [3.0]]}, "entries of K are not an array of numbers, got list"),
+        ({"y": ["a"] * N}, "targets are not an array of numbers"),
+        ({"start": "zero"}, "start are not an array of numbers, got str"),
         ({"K": np.triu(np.ones((N, N)))}, "not symmetric"),
         ({"sizes": (30, 30, 30)}, "add up to 90 rows, K has 60"),
         ({"sizes": 60}, "a number of rows for each client, got 60"),

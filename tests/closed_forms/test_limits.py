@@ -348,6 +348,8 @@ def test_what_does_not_fit_is_said() -> None:
             linear_limit(rows, targets, LocalSteps(0.1))
     with pytest.raises(DataError, match=r"client 0 .*: the rows are not an array of numbers, got list"):
         linear_limit([[["a", "b"]], X[1]], y, LocalSteps(0.1))
+    with pytest.raises(DataError, match="one column"):
+        linear_limit([rows[:, :0] for rows in X], y, LocalSteps(0.1))
     np.testing.assert_array_equal(
         linear_limit([rows.tolist() for rows in X], y, METHODS[1]), linear_limit(X, y, METHODS[1])
     )
