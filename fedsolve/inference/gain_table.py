@@ -7,6 +7,8 @@ from typing import Literal
 
 Verdict = Literal["joining pays", "joining does not pay", "no clear difference", "cannot tell"]
 
+SAME = 1e-6  # a ratio this near to 1 is none: runs are solved to a tolerance, and rounding is not evidence
+
 # What Theorem 16's number rests on; said wherever the number is.
 ASSUMES = (
     "Theorem 16 of Su, Xu and Yang, for least squares with Gaussian noise and columns of comparable scale, after many "
@@ -45,12 +47,12 @@ class ClientGain:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the interval lies above 1, below it, or neither."""
+        """Whether the interval lies above 1, below it, or neither; by more than a millionth."""
         if self.local_error is None or self.federated_error is None or self.low is None:
             return "cannot tell"
-        if self.low > 1:
+        if self.low > 1 + SAME:
             return "joining pays"
-        return "joining does not pay" if self.high is not None and self.high < 1 else "no clear difference"
+        return "joining does not pay" if self.high is not None and self.high < 1 - SAME else "no clear difference"
 
 
 @dataclass(frozen=True)
