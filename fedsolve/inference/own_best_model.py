@@ -22,7 +22,7 @@ from fedsolve.typing import Array
 # squares of minimum norm where rows are few, to nearly infinite. The run's own penalty is tried too, also if it is 0.
 MULTIPLES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 # With an l1 penalty also these, beside the run's l2: in units of the smallest l1 at which all weights are zero.
-L1_MULTIPLES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.06, 0.035, 0.02, 0.01)
+L1_MULTIPLES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.06, 0.03)
 NEXT_TO_NONE = 1e-4  # of the smallest curvature: a penalty that the columns of the smallest units do not feel
 _FOLDS = 5  # a stream of the seed that neither held-out rows nor the folds of `cross_validate` are drawn from
 
