@@ -58,7 +58,7 @@ def gain(file: Path, held_out: float | None, as_json: bool) -> int:
         if result.status in BAD:
             console.print(f"[bold red]{escape(result.status)}[/bold red]: {escape(result.message)}.")
 
-    emit({"status": "ok", "run": result.status, "message": result.message, **as_plain(gains)}, as_json, show)
+    emit({"run": result.status, "message": result.message, **as_plain(gains)}, as_json, show)
     return 1 if result.status in BAD else 0
 
 
@@ -84,13 +84,24 @@ def comparison(algorithm: Algorithm, how: keys.Gain, file: Path) -> FederationGa
     return FederationGain(loss, how.folds, how.level, how.seed)
 
 
-def as_plain(gains: FederationGains) -> Mapping[str, object]:
-    """For JSON."""
-    return {"error": gains.error_name, "level": gains.level, "rows": gains.rows(), "notes": gain_section.notes(gains)}
+def as_plain(gains: FederationGains | str) -> Mapping[str, object]:
+    """For JSON; of a text, that it is why there are none."""
+    if isinstance(gains, str):
+        return {"status": "error", "message": gains, "rows": []}
+    return {
+        "status": "ok",
+        "error": gains.error_name,
+        "level": gains.level,
+        "rows": gains.rows(),
+        "notes": gain_section.notes(gains),
+    }
 
 
-def show_gains(console: Console, gains: FederationGains) -> None:
-    """The table, and what it does not say."""
+def show_gains(console: Console, gains: FederationGains | str) -> None:
+    """The table, and what it does not say; or why there is none."""
+    if isinstance(gains, str):
+        console.print(f"[bold red]Who gains is not known[/bold red]: {escape(gains)}.")
+        return
     console.print(escape(f"{gain_section.heading(gains)}.\n"))
     console.print(gain_section.gain_table(gains))
     for note in gain_section.notes(gains):

@@ -83,6 +83,23 @@ def test_in_a_run(command: Command, run_file: RunFile, tmp_path: Path) -> None:
     assert saved["scores"]["train"] == score
 
 
+def test_a_run_keeps_its_report_where_nobody_can_be_told(command: Command, run_file: RunFile, tmp_path: Path) -> None:
+    """So few rows are set aside that there are none: the model and the report are there, with the reason."""
+    file = run_file(add="[gain]\nheld_out = 0.0001\n")
+    result = command("run", file, "--output", "run", "--json")
+    assert result.status == 0
+    assert result.json["status"] == "converged"
+    assert result.json["gain"]["status"] == "error"
+    assert "no client has held-out rows" in result.json["gain"]["message"]
+    assert json.loads((tmp_path / "run/summary.json").read_text())["gain"] == result.json["gain"]
+    assert (tmp_path / "run/model.npz").is_file()
+    page = (tmp_path / "run/report.html").read_text()
+    assert "Who gains by joining" in page
+    assert "no client has held-out rows" in page
+    people = command("run", file, "--output", "again")
+    assert "Who gains is not known: no client has held-out rows" in " ".join(people.out.split())
+
+
 def test_least_squares_say_a_threshold(command: Command, run_file: RunFile) -> None:
     file = run_file(("breast_cancer", "diabetes"), ('"Logistic"', '"Squared"'), ("clients = 4", "clients = 3"))
     file.write_text(file.read_text().replace('scheme = "dirichlet"\nalpha = 0.5\n', 'scheme = "iid"\n').replace(
