@@ -11,6 +11,7 @@ solution.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -24,22 +25,34 @@ from fedsolve.closed_forms.client_rows import (
     weighed_rows,
 )
 from fedsolve.closed_forms.methods import Method
+from fedsolve.data.fitted_transform import Transform
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.features.base import dense
 from fedsolve.federation.client import Client
+from fedsolve.federation.memory import session_memory
 from fedsolve.losses import Squared
 from fedsolve.numerics.linalg import to_numpy
+from fedsolve.tables.column_names import agreed_columns
 from fedsolve.typing import Array
 
 
-def limit_point(loss: Squared, clients: Sequence[Client], method: Method, start: Array | None = None) -> Array:
+def limit_point(
+    loss: Squared,
+    clients: Sequence[Client],
+    method: Method,
+    start: Array | None = None,
+    *,
+    transform: Transform | None = None,
+) -> Array:
     """The weights to which `fs.FedAvg` or `fs.FedProx` converges on this loss and these clients.
 
     Args:
         loss: With any l2 penalty, intercept and feature map; without an l1 penalty.
-        clients: With sample weights and offsets, where they have them.
+        clients: With sample weights and offsets, where they have them. Their columns are taken as they were given,
+            whatever has been run on them.
         method: `LocalSteps(η, s)` or `ProximalStep(1/pull)`; see `method_of`.
         start: The weights the run starts from; default 0. They matter only in directions that no client sees.
+        transform: The preprocessing of the run, `run.model.transform`, if it has one.
 
     Returns:
         The weights in the shape of `model.w`.
@@ -51,9 +64,21 @@ def limit_point(loss: Squared, clients: Sequence[Client], method: Method, start:
         raise ConfigError(f"the limit is known without an l1 penalty only, got l1={loss.l1:g}")
     if not clients:
         raise DataError("a limit needs at least one client")
-    rows, targets = zip(*(_penalised_rows(loss, client) for client in clients), strict=True)
+    rows, targets = zip(*(_penalised_rows(loss, client) for client in _fresh(clients, transform)), strict=True)
     checked_rows(rows, targets)
     return _limit(rows, targets, np.array([float(client.weight) for client in clients]), method, start)
+
+
+def _fresh(clients: Sequence[Client], transform: Transform | None) -> list[Client]:
+    """The same data without what runs have left there; columns with names are in the order of the first client's."""
+    names = agreed_columns({client.name: client.feature_names for client in clients})
+    known = {"columns": names, "transform": transform}
+    made: list[Client] = []
+    for client in clients:
+        twin = copy(client)
+        twin.memory = session_memory({key: value for key, value in known.items() if value is not None})
+        made.append(twin)
+    return made
 
 
 def _penalised_rows(loss: Squared, client: Client) -> tuple[Array, Array]:

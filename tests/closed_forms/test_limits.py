@@ -370,3 +370,32 @@ def test_what_does_not_fit_is_said() -> None:
         linear_path(X, y, LocalSteps(0.1), 3, batch_size=0)
     with pytest.raises(ConfigError, match="need a batch_size"):
         linear_path(X, y, LocalSteps(0.1), 3, shuffled=True)
+
+
+def test_a_limit_does_not_depend_on_what_was_run_before_and_follows_the_runs_preprocessing() -> None:
+    rng = np.random.default_rng(3)
+    X, y = 7 * rng.standard_normal((60, 3)) + 3, rng.standard_normal(60)
+    clients = [fs.Client(f"c{j}", X[j * 20 : (j + 1) * 20], y[j * 20 : (j + 1) * 20]) for j in range(3)]
+    loss, steps = fs.Squared(l2=0.1, intercept="free"), fs.GradientSteps(steps=3, step_size=0.1)
+    short = LocalSteps(1e-3, 3)
+    before = limit_point(loss, clients, short)
+    run = fs.run(
+        fs.FedAvg(loss, steps),
+        clients,
+        preprocess=fs.data.Preprocess(),
+        stopping=fs.Stopping(rounds=2000, tolerance=0),
+    )
+    assert limit_point(loss, clients, short).tobytes() == before.tobytes()
+    limit = limit_point(loss, clients, method_of(run.algorithm), transform=run.model.transform)
+    np.testing.assert_allclose(run.model.w, limit, atol=1e-10)
+
+
+def test_columns_are_matched_by_name() -> None:
+    rng = np.random.default_rng(4)
+    X, y, names = rng.standard_normal((40, 3)), rng.standard_normal(40), ("a", "b", "c")
+    first = fs.Client("first", X[:25], y[:25], feature_names=names)
+    turned = fs.Client("second", X[25:, ::-1], y[25:], feature_names=names[::-1])
+    straight = fs.Client("second", X[25:], y[25:], feature_names=names)
+    loss, method = fs.Squared(l2=0.1), LocalSteps(0.1, 3)
+    expected = limit_point(loss, [first, straight], method)
+    np.testing.assert_allclose(limit_point(loss, [first, turned], method), expected, rtol=0, atol=1e-13)
