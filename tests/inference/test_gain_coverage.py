@@ -58,6 +58,6 @@ def test_two_hundred_federations(case: str, held_out: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("held_out", [30, 100])
-@pytest.mark.parametrize("case", BENCHMARK.HARD)
-def test_where_few_rows_decide_few_verdicts_are_wrong(case: str, held_out: int) -> None:
+@pytest.mark.parametrize("case", [case for case in BENCHMARK.HARD if "cases rare" in case])
+def test_where_cases_are_rare_few_verdicts_are_wrong(case: str, held_out: int) -> None:
     assert BENCHMARK.coverage(case, held_out, 60).wrong <= 0.1
