@@ -32,6 +32,10 @@ def gain(file: Path, held_out: float | None, as_json: bool) -> int:
         raise ConfigError(f"{file} lists several [[algorithms]]: keep the one whose model the clients would get")
     how = what.gain or keys.Gain()
     how = how if held_out is None else how.model_copy(update={"held_out": held_out})
+    if held_out is not None:
+        what = what.model_copy(update={"evaluation": None})  # it would set its own share aside
+    else:
+        check_shares(what)
     problem = holding_out(problems.prepare(what, file), how)
     ((label, algorithm),) = problem.algorithms.items()
     protocol = comparison(algorithm, how, file)
@@ -60,6 +64,17 @@ def gain(file: Path, held_out: float | None, as_json: bool) -> int:
 
     emit({"run": result.status, "message": result.message, **as_plain(gains)}, as_json, show)
     return 1 if result.status in BAD else 0
+
+
+def check_shares(what: keys.Config) -> None:
+    """Raise ConfigError if [gain] and [evaluation] set different shares of rows aside: the same rows serve both."""
+    if what.gain is None or what.evaluation is None or "held_out" not in what.gain.model_fields_set:
+        return
+    if what.gain.held_out != what.evaluation.hold_out:
+        raise ConfigError(
+            f"[gain] held_out is {what.gain.held_out:g} and [evaluation] hold_out is {what.evaluation.hold_out:g}, but "
+            "the same rows serve both: leave one of them out"
+        )
 
 
 def holding_out(problem: Problem, how: keys.Gain) -> Problem:

@@ -41,6 +41,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
     what = config.parse(text, str(file))
     if what.algorithm is None:
         raise ConfigError(f"{file} lists several [[algorithms]]: use `fedsolve compare {file}`")
+    gains.check_shares(what)
     problem = problems.prepare(what, file)
     if what.gain is not None:
         problem = gains.holding_out(problem, what.gain)

@@ -123,3 +123,17 @@ def test_four_hospitals(command: Command) -> None:
     rows = command("gain", HEART, "--json").json["rows"]
     assert [row["client"] for row in rows] == ["cleveland", "hungarian", "switzerland", "va"]
     assert all(row["low"] < row["gain"] < row["high"] for row in rows)
+
+
+def test_the_rows_of_an_evaluation_serve_the_gain_too_and_two_shares_are_rejected(
+    command: Command, run_file: RunFile
+) -> None:
+    both = run_file(add="[evaluation]\nhold_out = 0.25\n\n[gain]\nfolds = 2\nheld_out = 0.4\n")
+    for called in (("gain", both), ("run", both)):
+        outcome = command(*called)
+        assert outcome.status == 2
+        assert "[gain] held_out is 0.4 and [evaluation] hold_out is 0.25" in outcome.sentence
+    assert sum(row["rows"] for row in command("gain", both, "--held-out", "0.5", "--json").json["rows"]) > 250
+    one = run_file(add="[evaluation]\nhold_out = 0.25\n\n[gain]\nfolds = 2\n")
+    rows = sum(row["rows"] for row in command("gain", one, "--json").json["rows"])
+    assert 130 < rows < 150  # a quarter of 569
