@@ -32,6 +32,10 @@ def gain(file: Path, held_out: float | None, as_json: bool) -> int:
         raise ConfigError(f"{file} lists several [[algorithms]]: keep the one whose model the clients would get")
     how = what.gain or keys.Gain()
     how = how if held_out is None else how.model_copy(update={"held_out": held_out})
+    if held_out is not None:
+        what = what.model_copy(update={"evaluation": None})  # it would set its own share aside
+    else:
+        check_shares(what)
     problem = holding_out(problems.prepare(what, file), how)
     ((label, algorithm),) = problem.algorithms.items()
     protocol = comparison(algorithm, how, file)
@@ -58,8 +62,19 @@ def gain(file: Path, held_out: float | None, as_json: bool) -> int:
         if result.status in BAD:
             console.print(f"[bold red]{escape(result.status)}[/bold red]: {escape(result.message)}.")
 
-    emit({"status": "ok", "run": result.status, "message": result.message, **as_plain(gains)}, as_json, show)
+    emit({"run": result.status, "message": result.message, **as_plain(gains)}, as_json, show)
     return 1 if result.status in BAD else 0
+
+
+def check_shares(what: keys.Config) -> None:
+    """Raise ConfigError if [gain] and [evaluation] set different shares of rows aside: the same rows serve both."""
+    if what.gain is None or what.evaluation is None or "held_out" not in what.gain.model_fields_set:
+        return
+    if what.gain.held_out != what.evaluation.hold_out:
+        raise ConfigError(
+            f"[gain] held_out is {what.gain.held_out:g} and [evaluation] hold_out is {what.evaluation.hold_out:g}, but "
+            "the same rows serve both: leave one of them out"
+        )
 
 
 def holding_out(problem: Problem, how: keys.Gain) -> Problem:
@@ -84,13 +99,24 @@ def comparison(algorithm: Algorithm, how: keys.Gain, file: Path) -> FederationGa
     return FederationGain(loss, how.folds, how.level, how.seed)
 
 
-def as_plain(gains: FederationGains) -> Mapping[str, object]:
-    """For JSON."""
-    return {"error": gains.error_name, "level": gains.level, "rows": gains.rows(), "notes": gain_section.notes(gains)}
+def as_plain(gains: FederationGains | str) -> Mapping[str, object]:
+    """For JSON; of a text, that it is why there are none."""
+    if isinstance(gains, str):
+        return {"status": "error", "message": gains, "rows": []}
+    return {
+        "status": "ok",
+        "error": gains.error_name,
+        "level": gains.level,
+        "rows": gains.rows(),
+        "notes": gain_section.notes(gains),
+    }
 
 
-def show_gains(console: Console, gains: FederationGains) -> None:
-    """The table, and what it does not say."""
+def show_gains(console: Console, gains: FederationGains | str) -> None:
+    """The table, and what it does not say; or why there is none."""
+    if isinstance(gains, str):
+        console.print(f"[bold red]Who gains is not known[/bold red]: {escape(gains)}.")
+        return
     console.print(escape(f"{gain_section.heading(gains)}.\n"))
     console.print(gain_section.gain_table(gains))
     for note in gain_section.notes(gains):

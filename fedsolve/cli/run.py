@@ -15,7 +15,7 @@ from fedsolve.algorithms.base import Algorithm
 from fedsolve.cli import gain as gains
 from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
 from fedsolve.errors import ConfigError, FedsolveError
-from fedsolve.inference import federation_gain
+from fedsolve.inference import FederationGain, FederationGains, federation_gain
 from fedsolve.loop.history import Row, Run
 from fedsolve.loop.run import run as run_algorithm
 from fedsolve.models.scores import score_name
@@ -41,6 +41,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
     what = config.parse(text, str(file))
     if what.algorithm is None:
         raise ConfigError(f"{file} lists several [[algorithms]]: use `fedsolve compare {file}`")
+    gains.check_shares(what)
     problem = problems.prepare(what, file)
     if what.gain is not None:
         problem = gains.holding_out(problem, what.gain)
@@ -63,7 +64,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
             raise
     folder.write_config(copied)
     summary = _finish(problem, result, label, folder)
-    gained = None if protocol is None else federation_gain(result, protocol)
+    gained = None if protocol is None else _gained(result, protocol)
     if gained is not None:  # last, so that the model is saved whatever the clients answer
         summary["gain"] = gains.as_plain(gained)
         folder.write_summary(summary)
@@ -198,6 +199,14 @@ def _finish(problem: Problem, result: Run, label: str, folder: RunFolder) -> Sum
     summary = {**summarise(result, label, problem.clients), **known}
     folder.write_run(result, summary)
     return summary
+
+
+def _gained(result: Run, protocol: FederationGain) -> FederationGains | str:
+    """Who gains, or why that is not known: the model is fitted, and its report does not depend on this."""
+    try:
+        return federation_gain(result, protocol)
+    except FedsolveError as error:
+        return str(error)
 
 
 def _about(

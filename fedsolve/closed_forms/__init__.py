@@ -2,6 +2,7 @@
 
     kernel_ridge        pooled solutions of (kernel) ridge regression
     methods             what a client does in a round of FedAvg and FedProx, as a function of its curvature
+    client_rows         rows as the limit weighs them, and least squares on them
     limits              the points at which FedAvg and FedProx end on a squared loss
     linear_path         their way there on linear regression, with minibatches
     kernel_simulation   kernel FedAvg and FedProx, step by step

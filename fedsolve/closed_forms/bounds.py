@@ -17,8 +17,8 @@ import numpy as np
 
 from fedsolve.closed_forms.methods import Method
 from fedsolve.closed_forms.recursion import Decomposition
-from fedsolve.errors import ConfigError
-from fedsolve.numerics.scalars import whole
+from fedsolve.errors import ConfigError, DataError
+from fedsolve.numerics.scalars import at_least_zero, whole
 from fedsolve.typing import Array
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -29,8 +29,9 @@ class ErrorTerms:
     """Proposition 7's terms.
 
     Attributes:
-        delta_1: δ_1(t) of equation 19.
-        delta_2: δ_2(t) of equation 20.
+        delta_1: δ_1(t), the largest of the eigenvalues of K_x P/s, each times how much of it is left after t rounds,
+            squared (bounded in equation 19).
+        delta_2: δ_2(t), the mean square of what t rounds have learned of each direction (bounded in equation 20).
         bias: 3κ δ_1(t) ‖f_0 − f‖².
         variance: 3κ δ_2(t) σ².
         heterogeneity: 3κ ‖Δ_f‖²/N.
@@ -63,21 +64,36 @@ def error_terms(
         difference: Δ_f; default 0.
     """
     decay, kappa = decomposition.decay ** whole("t", t, 1), decomposition.kappa
+    sigma, distance = at_least_zero("sigma", sigma), at_least_zero("distance", distance)
     Lam = np.maximum(decomposition.eigenvalues, 0.0)
     delta_1 = float((decay**2 * Lam).max()) / decomposition.method.steps
     delta_2 = float(np.square(1 - decay).mean())
-    apart = 0.0 if difference is None else float(np.square(difference).sum()) / decomposition.samples
-    return ErrorTerms(
-        delta_1, delta_2, 3 * kappa * delta_1 * distance**2, 3 * kappa * delta_2 * sigma**2, 3 * kappa * apart, kappa
-    )
+    apart = _heterogeneity(kappa, difference, decomposition.samples)
+    return ErrorTerms(delta_1, delta_2, 3 * kappa * delta_1 * distance**2, 3 * kappa * delta_2 * sigma**2, apart, kappa)
 
 
 def early_stopping_bound(
-    t: int, method: Method, kappa: float, distance: float, difference: Array | None = None
+    t: int,
+    method: Method,
+    kappa: float,
+    distance: float,
+    difference: Array | None = None,
+    norm: float = 1.0,
 ) -> float:
-    """The bound on E‖f_t − f‖²_N for 1 ≤ t ≤ T, the stopping round (Su et al., Theorem 8)."""
+    """The bound on E‖f_t − f‖²_N for 1 ≤ t ≤ T, the stopping round (Su et al., Theorem 8).
+
+    Args:
+        t: The round.
+        method: `LocalSteps(η, s)` or `ProximalStep(η)`.
+        kappa: κ.
+        distance: ‖f_0 − f‖ in the kernel's norm.
+        difference: Δ_f; default 0.
+        norm: B, as it was given to `stopping_round`: up to its T the variance is at most 3κB²/(2eηts). 1, the default,
+            is the paper's rule.
+    """
     time = method.step_size * whole("t", t, 1) * method.steps
-    return 3 * kappa / (2 * math.e * time) * (distance**2 + 1) + _heterogeneity(kappa, difference)
+    squares = at_least_zero("distance", distance) ** 2 + at_least_zero("norm", norm) ** 2
+    return 3 * _condition(kappa) / (2 * math.e * time) * squares + _heterogeneity(kappa, difference)
 
 
 def finite_rank_bound(
@@ -95,22 +111,36 @@ def finite_rank_bound(
         t: The round.
         method: `LocalSteps(η, s)` or `ProximalStep(η)`.
         kappa: κ.
-        eigenvalues: λ, all N of K_x; those that are zero up to rounding do not count to the rank.
+        eigenvalues: λ, all N of K_x. Those that are zero up to rounding do not count to the rank. What they may add
+            to bias and variance, all the same, is added to the bound: it is nothing if they are 0.
         distance: ‖f_0 − f‖ in the kernel's norm.
         sigma: The standard deviation of the noise.
         difference: Δ_f; default 0.
     """
-    lam = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
+    lam = np.maximum(np.sort(np.asarray(eigenvalues, dtype=np.float64).ravel())[::-1], 0.0)
+    if not len(lam) or not lam[0] > 0 or not np.isfinite(lam).all():
+        raise ConfigError("a kernel matrix of rank 0 fits nothing; eigenvalues are finite, and some are positive")
     rank = int((lam > _EPS * len(lam) * lam[0]).sum())
-    if not rank:
-        raise ConfigError("a kernel matrix of rank 0 fits nothing")
-    time = method.step_size * method.steps
-    bias = 3 * kappa / time * distance**2 * math.exp(-2 * time / kappa * float(lam[rank - 1]) * t)
-    return bias + 3 * kappa * sigma**2 * rank / len(lam) + _heterogeneity(kappa, difference)
+    left_out = lam[rank:]
+    kappa, pace = _condition(kappa), method.step_size * method.steps
+    sigma, distance = at_least_zero("sigma", sigma), at_least_zero("distance", distance)
+    time = pace * whole("t", t, 1)
+    # A direction with eigenvalue λ adds at most λ to δ_1 and min(1, ηtsλ)/N to δ_2, whether or not it is counted.
+    delta_1 = math.exp(-2 * time / kappa * float(lam[rank - 1])) / pace + float(left_out.max(initial=0.0))
+    delta_2 = (rank + float(np.minimum(1.0, time * left_out).sum())) / len(lam)
+    return 3 * kappa * (delta_1 * distance**2 + delta_2 * sigma**2) + _heterogeneity(kappa, difference, len(lam))
 
 
 def coefficient_bound(
-    t: int, method: Method, kappa: float, rho: float, samples: int, dimension: int, distance: float, sigma: float
+    t: int,
+    method: Method,
+    *,
+    kappa: float,
+    rho: float,
+    samples: int,
+    dimension: int,
+    distance: float,
+    sigma: float,
 ) -> float:
     """The bound on E‖θ_t − θ̄‖² (Su et al., Theorem 12, equation 25).
 
@@ -127,16 +157,43 @@ def coefficient_bound(
     Returns:
         The bound; infinite where rho is 0.
     """
-    if rho <= 0:
+    whole("t", t, 1)
+    _condition(kappa)
+    sigma, distance = at_least_zero("sigma", sigma), at_least_zero("distance", distance)
+    if at_least_zero("rho", rho) == 0:
         return math.inf
     decay = 1 - method.steps * method.step_size * rho / kappa
-    return decay ** (2 * t) * distance**2 + sigma**2 * kappa * dimension / (samples * rho)
+    if decay < 0:
+        raise ConfigError(
+            f"the bound needs ηsρ/κ of at most 1, which γ < 1 ensures, got {1 - decay:.3g}; shorten the step size"
+        )
+    noise = sigma**2 * kappa * whole("dimension", dimension, 1) / (whole("samples", samples, 1) * rho)
+    return decay ** (2 * t) * distance**2 + noise
 
 
 def truth_distance_bound(kappa: float, rho: float, samples: int, difference: Array) -> float:
     """The bound on ‖θ̄ − θ_j*‖, for the Δ_f of f = f_j* (Su et al., Theorem 12, equation 26)."""
-    return math.inf if rho <= 0 else float(np.linalg.norm(difference)) * math.sqrt(kappa / (samples * rho))
+    if at_least_zero("rho", rho) == 0:
+        return math.inf
+    return math.sqrt(_condition(kappa) * _mean_square(difference, whole("samples", samples, 1)) / rho)
 
 
-def _heterogeneity(kappa: float, difference: Array | None) -> float:
-    return 0.0 if difference is None else 3 * kappa * float(np.square(difference).mean())
+def _heterogeneity(kappa: float, difference: Array | None, samples: int | None = None) -> float:
+    """3κ ‖Δ_f‖²/N."""
+    return 0.0 if difference is None else 3 * kappa * _mean_square(difference, samples)
+
+
+def _mean_square(difference: Array, samples: int | None) -> float:
+    found = np.asarray(difference, dtype=np.float64)
+    expected = (len(found) if samples is None and found.ndim else samples,)
+    if found.shape != expected or not len(found) or not np.isfinite(found).all():
+        raise DataError(
+            f"difference is Δ_f, a finite number for each of {samples or 'N'} rows; got shape {found.shape}"
+        )
+    return float(np.square(found).mean())
+
+
+def _condition(kappa: float) -> float:
+    if not 1 <= kappa < math.inf:
+        raise ConfigError(f"kappa bounds a condition number, so it is at least 1; got {kappa!r}")
+    return kappa

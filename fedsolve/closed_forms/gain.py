@@ -15,14 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsolve.closed_forms.limits import ROUNDING, client_sums
+from fedsolve.closed_forms.client_rows import checked_rows, directions, numbers, weighed_rows
 from fedsolve.closed_forms.methods import Method
 from fedsolve.errors import ConfigError, DataError
-from fedsolve.numerics.scalars import whole
+from fedsolve.numerics.scalars import at_least_zero, whole
 from fedsolve.typing import Array
-
-_EPS = float(np.finfo(np.float64).eps)
-
 
 # ── theory ──
 
@@ -42,15 +39,17 @@ def gain_bound(
         constant: c_1, which depends on the covariances alone. The theorem does not say its value.
     """
     _check_counts(n, d, sigma, norm)
+    _check_total(total, n, constant)
     local = constant * min(sigma**2 * d / n, norm**2) + max(1 - n / d, 0.0) * norm**2
-    federated = sigma**2 * d / whole("total", total, 1) + heterogeneity**2
+    federated = sigma**2 * d / total + at_least_zero("heterogeneity", heterogeneity) ** 2
     return math.inf if federated == 0 else local / federated
 
 
 def heterogeneity_threshold(n: int, d: int, sigma: float, norm: float) -> float:
-    """The model heterogeneity Γ up to which joining pays (Su et al., after Theorem 16).
+    """The model heterogeneity Γ up to which, at least, joining pays (Su et al., after Theorem 16).
 
-    B √(1 − n/d) for a client with fewer rows than features, min{σ √(d/n), B} for one with more.
+    B √(1 − n/d) for a client with fewer rows than features, min{σ √(d/n), B} for one with more. As n comes to d from
+    below it falls to 0 and then jumps: with almost as many rows as features the true threshold is larger.
 
     Args:
         n: n_j, the rows of the client.
@@ -78,19 +77,28 @@ def subspace_gain_bound(
         constant: c_1. The theorem does not say its value.
     """
     _check_counts(n, d, sigma, norm)
-    if not 1 <= r <= d:
+    _check_total(total, n, constant)
+    if whole("r", r, 1) > d:
         raise ConfigError(f"r is the dimension of a subspace of {d} dimensions, got {r}")
+    if not 1 <= kappa < math.inf:
+        raise ConfigError(f"kappa bounds a condition number, so it is at least 1; got {kappa!r}")
     local = constant * min(sigma**2 * d / n, norm**2) + (1 - r / d) * norm**2
-    federated = kappa * sigma**2 * d / whole("total", total, 1)
+    federated = kappa * sigma**2 * d / total
     return math.inf if federated == 0 else local / federated
 
 
 def _check_counts(n: int, d: int, sigma: float, norm: float) -> None:
     whole("n", n, 1)
     whole("d", d, 1)
-    for name, given in (("sigma", sigma), ("norm", norm)):
-        if not 0 <= given < math.inf:
-            raise ConfigError(f"{name} is a number of at least 0, got {given!r}")
+    at_least_zero("sigma", sigma)
+    at_least_zero("norm", norm)
+
+
+def _check_total(total: int, n: int, constant: float) -> None:
+    whole("total", total, 1)
+    if total < n:
+        raise ConfigError(f"total is the rows of all clients, at least the {n} of this one; got {total}")
+    at_least_zero("constant", constant)
 
 
 # ── simulation ──
@@ -112,8 +120,10 @@ class Gain:
 
     @property
     def ratio(self) -> float:
-        """The gain: above 1 it pays to join."""
-        return math.inf if self.federated == 0 else self.local / self.federated
+        """The gain: above 1 it pays to join. 1 if neither model has an error."""
+        if self.federated == 0:
+            return 1.0 if self.local == 0 else math.inf
+        return self.local / self.federated
 
     @property
     def of_norms(self) -> float:
@@ -143,49 +153,58 @@ def expected_gain(
         method: `LocalSteps(η, s)` or `ProximalStep(η)`.
         rounds: Take the best of the rounds 0 … `rounds` (equation 33). None, the default, takes the limit.
     """
-    truths = np.asarray(truths, dtype=np.float64)
-    expected = (len(X), np.shape(X[0])[-1])
-    if truths.shape != expected:
-        raise DataError(f"truths has a row of {expected[1]} numbers for each of {len(X)} clients, got {truths.shape}")
-    if not 0 <= client < len(X):
-        raise DataError(f"there is no client {client} of {len(X)}, counted from 0")
-    H, means, weights = client_sums(X, [rows @ truth for rows, truth in zip(X, truths, strict=True)])
-    share = (weights / weights.sum())[:, None]
-    own = truths[client]
-    # θ_t = Σ_τ A^τ B y with A = I − ηS, S = Σ w_i Q_i H_i, and B = (η w_i Q_i X_iᵀ/n_i)_i; so the mean of B y is
-    # η Σ w_i Q_i H_i θ_i*, and B Bᵀ = η² Σ (w_i²/n_i) Q_i H_i Q_i.
-    h, V = np.linalg.eigh(H)
-    p = method.filter(h)
-    if not np.isfinite(p).all():
-        raise ConfigError(f"{method} diverges on these rows; shorten the step size")
-    S = np.einsum("iab,ib,icb->ac", V, share * p * h, V)
-    mean = np.einsum("iab,ib,icb,icq->aq", V, share * p, V, means)[:, 0]
-    spread = np.einsum("iab,ib,icb->ac", V, share**2 / weights[:, None] * p**2 * h, V)
-    mu, U = np.linalg.eigh(S)
-    least = ROUNDING * len(mu) * float(np.abs(mu).max())
-    if method.step_size * mu[-1] >= 2 or mu[0] < -least:
-        raise ConfigError(f"{method} diverges on these rows; shorten the step size")
-    mu = np.where(mu > least, mu, 0.0)
-    along, variances = U.T @ mean, np.einsum("ak,ab,bk->k", U, spread, U)
-    sums = _geometric(method.step_size, mu, None if rounds is None else np.arange(whole("rounds", rounds, 0) + 1))
-    errors = np.square(sums * along[:, None] - (U.T @ own)[:, None]).sum(axis=0) + sigma**2 * (variances @ sums**2)
+    rows, own = _checked(X, truths, client, sigma)
+    shares = np.array([float(len(one)) for one in rows])
+    shares /= shares.sum()
+    A = [one / math.sqrt(len(one)) for one in rows]
+    weighed = weighed_rows(A, shares, method)
+    if weighed is None:
+        raise ConfigError(f"{method} diverges on a client's own rows; shorten the step size")
+    # θ_t = η Σ_{τ<t} (I − ηMᵀM)^τ Mᵀ g with M of `client_rows` and g = (√w_i P_i^½ y_i/√n_i)_i. With M = U diag(m) Vᵀ
+    # it is V diag(m · sums) Uᵀ g, and √w_i/√n_i = 1/√N.
+    M, weighings = weighed
+    U, scales, V = directions(M)
+    sums = _geometric(method.step_size, scales**2, rounds) * scales[:, None]
+    parts = np.split(U, np.cumsum([len(one) for one in rows])[:-1])
+    back = np.concatenate([one.root(part) for one, part in zip(weighings, parts, strict=True)]) / math.sqrt(len(U))
+    means = np.concatenate([one @ truth for one, truth in zip(rows, np.asarray(truths, dtype=np.float64), strict=True)])
+    errors = np.square(sums * (means @ back)[:, None] - (V @ own)[:, None]).sum(axis=0)
+    errors = errors + _rest(V, own) + sigma**2 * (np.square(back).sum(axis=0) @ sums**2)
     best = int(np.argmin(errors))
-    return Gain(_local_error(X[client], own, sigma), float(errors[best]), None if rounds is None else best)
+    return Gain(_local_error(rows[client], own, sigma), float(errors[best]), None if rounds is None else best)
 
 
-def _geometric(eta: float, mu: Array, t: Array | None) -> Array:
-    """η Σ_{τ<t} (1 − ημ)^τ, a row for each μ and a column for each t; without t the limit. 0 where no client sees
-    anything, μ = 0."""
-    seen = np.where(mu > 0, mu, 1.0)[:, None]
-    sums = 1 / seen if t is None else (1 - (1 - eta * seen) ** t) / seen
-    return np.where(mu[:, None] > 0, sums, 0.0)
+def _checked(X: Sequence[Array], truths: Array, client: int, sigma: float) -> tuple[list[Array], Array]:
+    """The rows of each client, and the truth of this one."""
+    at_least_zero("sigma", sigma)
+    rows, _ = checked_rows(X, [np.zeros(len(one)) for one in X])
+    truths = numbers("truths", truths)
+    expected = (len(rows), rows[0].shape[1])
+    if truths.shape != expected or not np.isfinite(truths).all():
+        raise DataError(
+            f"truths has a row of {expected[1]} numbers for each of {len(rows)} clients, all finite; got shape "
+            f"{truths.shape}"
+        )
+    if not 0 <= whole("client", client) < len(rows):
+        raise DataError(f"there is no client {client} of {len(rows)}, counted from 0")
+    return rows, truths[client]
+
+
+def _geometric(eta: float, mu: Array, rounds: int | None) -> Array:
+    """η Σ_{τ<t} (1 − ημ)^τ, a row for each μ and a column for each t = 0, …, rounds; without rounds the limit."""
+    if rounds is None:
+        return 1 / mu[:, None]
+    decay = (1 - eta * mu[:, None]) ** np.arange(whole("rounds", rounds, 0) + 1)
+    return (1 - decay) / mu[:, None]
+
+
+def _rest(V: Array, truth: Array) -> float:
+    """What the rows do not see of a truth: nothing if they see all directions, not even rounding."""
+    inside = V @ truth
+    return float(np.square(truth - V.T @ inside).sum()) if len(V) < len(truth) else 0.0
 
 
 def _local_error(X: Array, truth: Array, sigma: float) -> float:
     """E‖θ̂ − θ*‖² of least squares of minimum norm: what the rows do not see of θ*, and σ² tr((XᵀX)⁺)."""
-    _, scales, right = np.linalg.svd(X, full_matrices=False)
-    seen = scales > _EPS * max(X.shape) * scales[0]
-    inside = right[seen] @ truth
-    # A truth that the rows see whole has no rest but rounding.
-    rest = max(float(truth @ truth - inside @ inside), 0.0) if seen.sum() < X.shape[1] else 0.0
-    return rest + sigma**2 * float(np.sum(1 / scales[seen] ** 2))
+    _, scales, V = directions(X)
+    return _rest(V, truth) + sigma**2 * float(np.sum(1 / scales**2))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedsolve.errors import ConfigError
+from fedsolve.closed_forms.client_rows import numbers
+from fedsolve.errors import ConfigError, DataError
 from fedsolve.features.base import FeatureMap, dense, one_of, positive
 from fedsolve.features.exact_kernels import Cauchy, ExactKernel, Gaussian, Laplace
 from fedsolve.features.kernels import KERNELS, Kernel
@@ -63,8 +64,12 @@ def kernel_ridge(
     if not l2 > 0:
         raise ConfigError(f"kernel ridge regression needs l2 > 0, got {l2}")
     of = _named(kernel, gamma)
-    X, y = np.asarray(dense(X), dtype=np.float64), np.asarray(y, dtype=np.float64)
+    X, y = numbers("rows", dense(X)), numbers("targets", y)
     s = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if X.ndim != 2 or y.ndim not in (1, 2) or len(y) != len(X) or not np.isfinite(y).all():
+        raise DataError(f"a finite target for each row is needed, got rows of shape {X.shape}, targets {y.shape}")
+    if s.shape != (len(X),) or not np.isfinite(s).all() or (s < 0).any() or not s.any():
+        raise DataError(f"sample_weight has a number of at least 0 for each of {len(X)} rows, and some are positive")
     root = np.sqrt(s)  # symmetric, and right where a weight is zero
     system = factor(root[:, None] * of(X) * root + l2 * s.sum() * np.eye(len(X)))
     columns = root if y.ndim == 1 else root[:, None]

@@ -18,11 +18,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from scipy.linalg import cho_factor, cho_solve
 
 from fedsolve.closed_forms.batches import Batches
+from fedsolve.closed_forms.client_rows import numbers
 from fedsolve.closed_forms.methods import LocalSteps, Method
-from fedsolve.errors import DataError
+from fedsolve.errors import ConfigError, DataError
 from fedsolve.features.exact_kernels import ExactKernel
 from fedsolve.models.kernel_expansion import KernelExpansion
 from fedsolve.numerics.scalars import whole
@@ -48,10 +50,17 @@ class KernelPath:
 
         Args:
             K_new: k(z, x_j) for m points z and all rows x_j, (m, N).
-            start: f_0 at these points; default 0.
+            start: f_0 at these points; default 0. Raises ConfigError if the path did not start from 0.
         """
+        K_new = np.asarray(K_new, dtype=np.float64)
+        N = self.values.shape[1]
+        if K_new.ndim != 2 or K_new.shape[1] != N:
+            raise DataError(f"K_new has k(z, x_j) for all {N} rows x_j, a row for each z; got shape {K_new.shape}")
         found = np.stack([K_new @ one for one in self.coefficients])
-        return found if start is None else found + np.asarray(start)
+        if start is None:
+            self._check_zero_start("start=f_0 at these points")
+            return found
+        return found + starting_values(start, found[0])
 
     def model(
         self, points: Array, kernel: ExactKernel, at: int = -1, start: KernelExpansion | None = None
@@ -63,9 +72,27 @@ class KernelPath:
             kernel: The kernel that K was computed with.
             at: Which of the kept rounds; default the last.
             start: f_0, if it is not 0; an expansion of the same kernel.
+
+        Raises:
+            ConfigError: The path did not start from 0, and `start` is missing.
+            DataError: With these points, this kernel and this start it is another function.
         """
         own = KernelExpansion(points, self.coefficients[at], kernel)
-        return own if start is None else start.plus(own)
+        if start is None:
+            self._check_zero_start("start=f_0 as a KernelExpansion")
+        found = own if start is None else start.plus(own)
+        expected, values = self.values[at], found.predict(points)
+        allowed = 1e-8 * max(float(np.abs(self.values).max(initial=0.0)), float(np.abs(values).max(initial=0.0)))
+        if values.shape != expected.shape or np.abs(values - expected).max(initial=0.0) > allowed:
+            raise DataError(
+                "at the rows this model is not the f_t of the path; give the rows in the order of K, the kernel that K "
+                "was computed with, and the f_0 that the path started from"
+            )
+        return found
+
+    def _check_zero_start(self, give: str) -> None:
+        if self.values[0].any():
+            raise ConfigError(f"this path did not start from 0; give {give}")
 
 
 def simulate(
@@ -138,32 +165,44 @@ class _Local:
     def _factor(self, key: tuple[int, int], K: Array, batch: Array, eta: float) -> tuple[Array, bool]:
         if self.batches.shuffled or key not in self._factors:
             system = np.eye(len(batch)) + eta * K[np.ix_(batch, batch)]
-            self._factors[key] = cho_factor(system, lower=True)
+            try:
+                self._factors[key] = cho_factor(system, lower=True)
+            except LinAlgError:
+                raise DataError("K is not positive semidefinite, so it is no kernel matrix") from None
         return self._factors[key]
 
 
 def checked(K: Array, sizes: Sequence[int], y: Array | None = None) -> tuple[Array, Array, list[slice]]:
     """Kernel matrix, targets (zeros if there are none) and each client's rows. Raises DataError if they do not fit."""
-    K = np.asarray(K, dtype=np.float64)
+    K = numbers("the entries of K", K)
     if K.ndim != 2 or K.shape[0] != K.shape[1] or not np.isfinite(K).all():
         raise DataError(f"K is a square matrix of finite numbers, k(x_i, x_j) for all rows; got shape {K.shape}")
     if np.abs(K - K.T).max(initial=0.0) > 1e-8 * np.abs(K).max(initial=0.0):
         raise DataError("K is not symmetric, so it is no kernel matrix of one set of rows")
+    if np.ndim(sizes) != 1:
+        raise DataError(f"sizes has a number of rows for each client, got {sizes!r}")
     counts = [whole("a size", one, 1) for one in sizes]
     if sum(counts) != len(K) or not counts:
         raise DataError(f"the sizes add up to {sum(counts)} rows, K has {len(K)}")
-    y = np.zeros(len(K)) if y is None else np.asarray(y, dtype=np.float64)
-    if y.ndim not in (1, 2) or len(y) != len(K) or not np.isfinite(y).all():
-        raise DataError(f"y has a finite target for each of {len(K)} rows, got shape {y.shape}")
+    y = np.zeros(len(K)) if y is None else checked_targets(y, len(K))
     ends = np.cumsum(counts).tolist()
     return K, y, [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+
+
+def checked_targets(y: Array, samples: int, shape: tuple[int, ...] | None = None) -> Array:
+    """Targets or values at the rows as float64, (N,) or (N, q). Raises DataError for another shape."""
+    y = numbers("targets", y)
+    fits = y.ndim in (1, 2) and len(y) == samples if shape is None else y.shape == shape
+    if not fits or not np.isfinite(y).all():
+        raise DataError(f"y has a finite target for each of {samples} rows, got shape {y.shape}")
+    return y
 
 
 def starting_values(start: Array | None, y: Array) -> Array:
     """f_0 at the rows, in the shape of y."""
     if start is None:
         return np.zeros(y.shape)
-    values = np.asarray(start, dtype=np.float64)
+    values = numbers("the values of start", start)
     if values.shape != y.shape:
         raise DataError(f"start is f_0 at the rows, of shape {y.shape}, got {values.shape}")
     return values

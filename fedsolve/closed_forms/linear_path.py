@@ -18,10 +18,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedsolve.closed_forms.batches import Batches
+from fedsolve.closed_forms.client_rows import checked_rows, numbers
 from fedsolve.closed_forms.limits import client_sums
 from fedsolve.closed_forms.methods import LocalSteps, Method
+from fedsolve.errors import ConfigError, DataError
 from fedsolve.numerics.scalars import whole
 from fedsolve.typing import Array
+
+RESOLVED = 1e-10  # what an entry of A near 1 says of 1 − A to six digits
 
 
 def round_map(
@@ -44,6 +48,7 @@ def round_map(
 def _round_map(
     X: Sequence[Array], y: Sequence[Array], method: Method, batches: Batches, round: int
 ) -> tuple[Array, Array]:
+    X, y = checked_rows(X, y)
     _, sums, weights = client_sums(X, y)
     d, q = sums.shape[1:]
     total = np.zeros((d, d + q))
@@ -99,7 +104,10 @@ def linear_path(
     batches = Batches(batch_size, shuffled, seed)
     A, c = _round_map(X, y, method, batches, 0)
     path = np.empty((whole("rounds", rounds, 0) + 1, *c.shape))
-    path[0] = 0.0 if start is None else start
+    first = np.zeros(c.shape) if start is None else numbers("start", start)
+    if first.shape != c.shape:
+        raise DataError(f"start is θ_0, of shape {c.shape}, got {first.shape}")
+    path[0] = first
     for t in range(1, rounds + 1):
         if shuffled and t > 1:
             A, c = _round_map(X, y, method, batches, t - 1)
@@ -108,8 +116,32 @@ def linear_path(
 
 
 def map_limit(A: Array, c: Array) -> Array:
-    """Where θ ← A θ + c ends from θ_0 = 0; also with minibatches, where A is not symmetric."""
-    found: Array = np.linalg.lstsq(np.eye(len(A)) - A, c, rcond=None)[0]
+    """Where θ ← A θ + c ends from θ_0 = 0; also with minibatches, where A is not symmetric.
+
+    Raises:
+        ConfigError: It ends nowhere: an eigenvalue of A is outside the unit circle.
+        DataError: In some direction a round moves so little that A cannot say it in double precision. Columns of zeros
+            are none of these: their coefficients stay 0.
+    """
+    A, c = np.asarray(A, dtype=np.float64), np.asarray(c, dtype=np.float64)
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or c.shape[:1] != A.shape[:1]:
+        raise DataError(f"A is d × d and c has d rows, got {A.shape} and {c.shape}")
+    if not (np.isfinite(A).all() and np.isfinite(c).all()):
+        raise ConfigError("the map has entries that are not finite; shorten the step size")
+    fastest = float(np.abs(np.linalg.eigvals(A)).max())
+    if fastest > 1 + RESOLVED:
+        raise ConfigError(f"this map diverges: a round multiplies an error by {fastest:.3g}; shorten the step size")
+    step = np.eye(len(A)) - A
+    moved = step.any(axis=1) | step.any(axis=0)
+    found = np.zeros(c.shape)
+    if moved.any():
+        own = step[np.ix_(moved, moved)]
+        if np.linalg.svd(own, compute_uv=False)[-1] < RESOLVED:
+            raise DataError(
+                "in some direction this map hardly moves: columns are collinear, or differ too much in scale; "
+                "standardise them, or, without minibatches, use linear_limit, which takes rows"
+            )
+        found[moved] = np.linalg.solve(own, c[moved])
     return found
 
 
@@ -118,10 +150,15 @@ def gradient_norm(X: Sequence[Array], y: Sequence[Array], theta: Array) -> Array
 
     Args:
         X: The rows of each client.
-        y: Their targets, n_i numbers each.
-        theta: (d,), or (T, d) for T numbers.
+        y: Their targets, n_i numbers or n_i × q.
+        theta: (d,), or (T, d) for T numbers; with q outputs (d, q) or (T, d, q).
     """
+    X, y = checked_rows(X, y)
     H, b, weights = client_sums(X, y)
-    share = weights / weights.sum()
-    hessian, right = np.tensordot(share, H, 1), np.tensordot(share, b, 1)[:, 0]
-    return np.asarray(2 * np.linalg.norm(np.asarray(theta) @ hessian - right, axis=-1))
+    share, outputs = weights / weights.sum(), y[0].shape[1:]
+    hessian, right = np.tensordot(share, H, 1), np.tensordot(share, b, 1)
+    theta = np.asarray(theta, dtype=np.float64)
+    if theta.shape[-1 - len(outputs) :] != (len(hessian), *outputs):
+        raise DataError(f"theta ends in the shape {(len(hessian), *outputs)}, got {theta.shape}")
+    columns = theta if outputs else theta[..., None]
+    return np.asarray(2 * np.linalg.norm(hessian @ columns - right, axis=(-2, -1)))

@@ -17,7 +17,8 @@ import numpy as np
 from fedsolve.algorithms import FedAvg, FedProx
 from fedsolve.errors import ConfigError
 from fedsolve.local import GradientSteps
-from fedsolve.numerics.scalars import whole
+from fedsolve.losses import Squared
+from fedsolve.numerics.scalars import positive, whole
 from fedsolve.typing import Array
 
 
@@ -34,7 +35,7 @@ class LocalSteps:
     steps: int = 1
 
     def __post_init__(self) -> None:
-        _check_step(self.step_size)
+        positive("step_size", self.step_size)
         whole("steps", self.steps, 1)
 
     def filter(self, h: Array) -> Array:
@@ -68,7 +69,7 @@ class ProximalStep:
     steps: ClassVar[int] = 1  # "we only need to set s = 1" (Su et al., section 6)
 
     def __post_init__(self) -> None:
-        _check_step(self.step_size)
+        positive("step_size", self.step_size)
 
     def filter(self, h: Array) -> Array:
         """p(h) = 1/(1 + ηh)."""
@@ -91,6 +92,10 @@ def method_of(algorithm: FedAvg | FedProx, step_size: float | None = None) -> Me
         algorithm: `fs.FedAvg` with full gradient steps, or `fs.FedProx`.
         step_size: For a FedAvg that leaves it to the run: what the run has chosen, `run.state.step_size`.
     """
+    if not isinstance(algorithm, FedAvg | FedProx):
+        raise ConfigError(f"closed forms are known for FedAvg and FedProx, got {type(algorithm).__name__}")
+    if not isinstance(algorithm.loss, Squared) or algorithm.loss.l1:
+        raise ConfigError(f"closed forms are known for the squared loss without l1, got {algorithm.loss!r}")
     # Whatever else an algorithm or its gradient steps may be told to do (batches, for one) has its default here.
     if isinstance(algorithm, FedProx):
         if algorithm != FedProx(algorithm.loss, algorithm.pull):
@@ -103,8 +108,3 @@ def method_of(algorithm: FedAvg | FedProx, step_size: float | None = None) -> Me
     if found is None:
         raise ConfigError("this FedAvg has no step size of its own; give the one that its run has chosen")
     return LocalSteps(found, local.steps)
-
-
-def _check_step(given: float) -> None:
-    if not 0 < given < float("inf"):
-        raise ConfigError(f"step_size is a positive number, got {given!r}")

@@ -14,17 +14,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsolve.closed_forms.kernel_simulation import checked, starting_values
-from fedsolve.closed_forms.limits import ROUNDING
+from fedsolve.closed_forms.client_rows import ROUNDING
+from fedsolve.closed_forms.kernel_simulation import checked, checked_targets, starting_values
 from fedsolve.closed_forms.methods import Method
-from fedsolve.errors import ConfigError
-from fedsolve.numerics.scalars import whole
+from fedsolve.errors import ConfigError, DataError
+from fedsolve.numerics.scalars import at_least_zero, whole
 from fedsolve.typing import Array
 
 
 def local_blocks(K: Array, sizes: Sequence[int], method: Method) -> tuple[Array, ...]:
     """P_ii of each client (Su et al., equation 12)."""
-    return tuple(_of_spectrum(vectors, method.filter(values)) for values, vectors in _local_spectra(K, sizes))
+    spectra = [(method.filter(values), vectors) for values, vectors in _local_spectra(K, sizes)]
+    if not all(np.isfinite(filters).all() for filters, _ in spectra):
+        raise ConfigError(f"{method} diverges here beyond all numbers; shorten the step size")
+    return tuple(_of_spectrum(vectors, filters) for filters, vectors in spectra)
 
 
 def P_matrix(K: Array, sizes: Sequence[int], method: Method) -> Array:
@@ -41,7 +44,10 @@ def psi(K: Array, sizes: Sequence[int], method: Method, K_new: Array) -> Array:
         method: `LocalSteps(η, s)` or `ProximalStep(η)`.
         K_new: k(z, x_j), (m, N); K itself gives Ψ(x) = ηK_x P.
     """
-    return method.step_size / len(K) * (np.asarray(K_new) @ P_matrix(K, sizes, method))
+    K_new = np.asarray(K_new, dtype=np.float64)
+    if K_new.ndim != 2 or K_new.shape[1] != len(K):
+        raise DataError(f"K_new has k(z, x_j) for all {len(K)} rows x_j, a row for each z; got shape {K_new.shape}")
+    return method.step_size / len(K) * (K_new @ P_matrix(K, sizes, method))
 
 
 def gamma(K: Array, sizes: Sequence[int], step_size: float) -> float:
@@ -98,7 +104,8 @@ class Decomposition:
 
     @classmethod
     def of(cls, K: Array, sizes: Sequence[int], method: Method) -> Decomposition:
-        """Decompose K_x P. Raises ConfigError unless P is positive definite: with γ < 1 it always is."""
+        """Decompose K_x P. Raises ConfigError unless P is positive definite: with γ < 1 it always is. Raises DataError
+        unless K is positive semidefinite."""
         K, _, _ = checked(K, sizes)
         spectra = _local_spectra(K, sizes)
         filters = [method.filter(values) for values, _ in spectra]
@@ -112,9 +119,9 @@ class Decomposition:
         inverse_root = _on_diagonal([_of_spectrum(vectors, 1 / one) for vectors, one in pairs])
         middle = root @ (K / len(K)) @ root
         values, U = np.linalg.eigh((middle + middle.T) / 2)
-        lam = np.linalg.eigvalsh(K / len(K))[::-1]
+        lam = _not_negative(np.linalg.eigvalsh(K / len(K)))[::-1]
         U = U[:, ::-1]
-        return cls(method, np.maximum(lam, 0.0), values[::-1], inverse_root @ U, U.T @ root, steepest)
+        return cls(method, lam, values[::-1], inverse_root @ U, U.T @ root, steepest)
 
     @property
     def samples(self) -> int:
@@ -133,12 +140,12 @@ class Decomposition:
 
     def values(self, y: Array, t: int, start: Array | None = None) -> Array:
         """f_t at the rows: y + L^t (f_0 − y), with L = I − ηK_x P."""
-        y = np.asarray(y, dtype=np.float64)
-        return y + self._after(self.decay**t, starting_values(start, y) - y)
+        y = checked_targets(y, self.samples)
+        return y + self._after(self.decay ** whole("t", t, 0), starting_values(start, y) - y)
 
     def limit(self, y: Array, start: Array | None = None) -> Array:
         """f_∞ at the rows: y, but f_0 where the kernel cannot reach. Raises ConfigError if there is no limit."""
-        y = np.asarray(y, dtype=np.float64)
+        y = checked_targets(y, self.samples)
         if self.decay.min() <= -1:
             raise ConfigError(f"{self.method} diverges on this kernel; shorten the step size")
         still = self.eigenvalues <= ROUNDING * self.samples * self.eigenvalues[0]
@@ -157,25 +164,31 @@ class Decomposition:
 
         Args:
             t: A round, or an array of rounds.
-            truth: f_i*(x_ij) at the rows.
-            sigma: The standard deviation of the noise, which is independent.
+            truth: f_i*(x_ij) at the rows, (N,) or (N, q).
+            sigma: The standard deviation of the noise, which is independent, also between outputs.
             target: f at the rows; default the truth, which then is one function for all.
             start: f_0 at the rows; default 0.
 
         Returns:
-            A number for each round.
+            A number for each round; with several outputs the sum over them.
         """
-        truth = np.asarray(truth, dtype=np.float64)
-        apart = np.zeros(truth.shape) if target is None else truth - np.asarray(target, dtype=np.float64)
-        rounds = np.atleast_1d(np.asarray(t))
-        decays = self.decay[:, None] ** rounds
-        along = self.inverse @ (starting_values(start, truth) - truth)
-        bias = apart[:, None] + self.vectors @ (decays * along[:, None])
+        truth = checked_targets(truth, self.samples)
+        first = starting_values(start, truth) - truth
+        apart = np.zeros(truth.shape) if target is None else truth - checked_targets(target, self.samples, truth.shape)
+        rounds = [whole("t", one, 0) for one in np.ravel(np.asarray(t))]
+        decays = self.decay[:, None] ** np.array(rounds, dtype=np.float64)
+        first, apart = first.reshape(self.samples, -1), apart.reshape(self.samples, -1)
+        found = first.shape[1] * at_least_zero("sigma", sigma) ** 2 * self._noise(decays)
+        for along, away in zip(first.T, apart.T, strict=True):
+            bias = away[:, None] + self.vectors @ (decays * (self.inverse @ along)[:, None])
+            found = found + np.square(bias).sum(axis=0)
+        return found / self.samples if np.ndim(t) else found[0] / self.samples
+
+    def _noise(self, decays: Array) -> Array:
+        """‖I − L^t‖_F² = Σ over the variances of f_t at the rows, for noise of variance 1."""
         # ‖V D V⁻¹‖_F² = dᵀ (VᵀV ∘ V⁻¹V⁻ᵀ) d for a diagonal D
         quadratic = (self.vectors.T @ self.vectors) * (self.inverse @ self.inverse.T)
-        variance = sigma**2 * np.sum((1 - decays) * (quadratic @ (1 - decays)), axis=0)
-        found = (np.sum(bias**2, axis=0) + variance) / self.samples
-        return found if np.ndim(t) else found[0]
+        return np.asarray(np.sum((1 - decays) * (quadratic @ (1 - decays)), axis=0))
 
     def _after(self, decays: Array, difference: Array) -> Array:
         moved = self.inverse @ difference
@@ -186,7 +199,14 @@ def _local_spectra(K: Array, sizes: Sequence[int]) -> list[tuple[Array, Array]]:
     """The eigenvalues and eigenvectors of each client's K_ii/n_i."""
     K, _, blocks = checked(K, sizes)
     spectra = [np.linalg.eigh(K[block, block] / (block.stop - block.start)) for block in blocks]
-    return [(np.maximum(values, 0.0), vectors) for values, vectors in spectra]
+    return [(_not_negative(values), vectors) for values, vectors in spectra]
+
+
+def _not_negative(values: Array) -> Array:
+    """The eigenvalues of a kernel matrix, without what rounding made negative. Raises DataError if others are."""
+    if values.min() < -1e-8 * np.abs(values).max():
+        raise DataError(f"K is not positive semidefinite, so it is no kernel matrix: an eigenvalue is {values.min():g}")
+    return np.maximum(values, 0.0)
 
 
 def _of_spectrum(vectors: Array, values: Array) -> Array:

@@ -11,7 +11,7 @@ from fedsolve.plain import Plain
 from fedsolve.typing import Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CallableKernel(ExactKernel):
     """Any function of two matrices that gives k(x, z) for all their rows.
 
@@ -29,6 +29,13 @@ class CallableKernel(ExactKernel):
         if not callable(self.function):
             raise ConfigError(f"a function of two matrices is needed, got {self.function!r}")
 
+    def __repr__(self) -> str:
+        return f"CallableKernel({self._called})"
+
+    @property
+    def _called(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
     def matrix(self, X: Array, Z: Array) -> Array:
         found = self.function(X, Z)
         expected = (X.shape[0], Z.shape[0])
@@ -41,8 +48,7 @@ class CallableKernel(ExactKernel):
 
     def to_plain(self) -> Plain:
         """Raises ConfigError: a function has no plain form."""
-        called = getattr(self.function, "__name__", repr(self.function))
         raise ConfigError(
-            f"the kernel is the function {called}, which cannot be saved or sent by name; use a kernel of "
+            f"the kernel is the function {self._called}, which cannot be saved or sent by name; use a kernel of "
             "fedsolve.features, or derive a frozen dataclass from ExactKernel"
         )

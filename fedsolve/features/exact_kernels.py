@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from scipy.special import gammaln, kv
 
 from fedsolve.errors import ConfigError, DataError, InputError
 from fedsolve.features.base import dense, positive, whole
-from fedsolve.features.kernels import kernel_matrix
+from fedsolve.features.kernels import kernel_matrix, squared_distances, zeros
 from fedsolve.numerics.linalg import like, namespace, to_numpy
+from fedsolve.numerics.scalars import at_least_zero
 from fedsolve.plain import Plain, Reader, to_plain
 from fedsolve.typing import Array
 
@@ -43,6 +45,8 @@ __all__ = [
 
 MOST_NU = 50.0  # beyond it a Matérn kernel cannot be told from a Gaussian one, and K_ν leaves the range of numbers
 
+FAR = 1e4  # exp(−r) is 0 well before
+
 
 class ExactKernel(ABC):
     """k(x, z), symmetric and positive semidefinite. Subclasses are frozen dataclasses."""
@@ -57,11 +61,12 @@ class ExactKernel(ABC):
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """k(x, z) for every row x of X and z of Z; without Z for every two rows of X.
 
-        The rows are dense or CSR; the matrix is dense, of the library and on the device of X (NumPy for CSR). Raises
-        DataError if the rows have different numbers of columns.
+        The rows are dense or CSR; the matrix is dense, of the library and on the device of X (NumPy for CSR). Whole
+        numbers are taken as float64. Raises DataError if the rows have different numbers of columns, or are no arrays
+        of numbers.
         """
-        rows = dense(X)
-        others = rows if Z is None else dense(Z)
+        rows = _rows(X)
+        others = rows if Z is None else _rows(Z)
         if rows.ndim != 2 or others.ndim != 2 or rows.shape[1] != others.shape[1]:
             raise DataError(
                 f"a kernel takes two matrices with the same columns, got shapes {tuple(rows.shape)} and "
@@ -161,7 +166,9 @@ class Matern(ExactKernel):
 
     def matrix(self, X: Array, Z: Array) -> Array:
         xp = namespace(X)
-        r = math.sqrt(2 * self.nu) / self.length_scale * xp.sqrt(_squared_distances(X, Z))
+        r = math.sqrt(2 * self.nu) / self.length_scale * xp.sqrt(squared_distances(X, Z))
+        if self.nu in (0.5, 1.5, 2.5):
+            r = xp.clip(r, 0.0, FAR)
         if self.nu == 0.5:
             return xp.exp(-r)
         if self.nu == 1.5:
@@ -187,9 +194,10 @@ class Sobolev(ExactKernel):
                     f"the Sobolev kernel min(x, z) is for columns of at least 0, got {float(xp.min(rows)):g}; scale "
                     "them to [0, 1]"
                 )
-        found = 1.0 + 0.0 * (X[:, :1] @ Z[:, :1].T)
+        nothing = zeros(X, Z)
+        found = 1.0 + nothing
         for i in range(X.shape[1]):  # a column at a time: never n · m · d numbers at once
-            left, right = X[:, i][:, None] + 0.0 * found, Z[:, i][None, :] + 0.0 * found
+            left, right = X[:, i][:, None] + nothing, Z[:, i][None, :] + nothing
             found = found * xp.where(left < right, left, right)
         return found
 
@@ -211,7 +219,7 @@ class PolynomialKernel(ExactKernel):
     def __post_init__(self) -> None:
         whole("degree", self.degree)
         positive("gamma", self.gamma)
-        _at_least_zero("constant", self.constant)
+        at_least_zero("constant", self.constant)
 
     def matrix(self, X: Array, Z: Array) -> Array:
         return (self.gamma * (X @ Z.T) + self.constant) ** self.degree
@@ -228,30 +236,33 @@ class LinearKernel(ExactKernel):
     constant: float = 0.0
 
     def __post_init__(self) -> None:
-        _at_least_zero("constant", self.constant)
+        at_least_zero("constant", self.constant)
 
     def matrix(self, X: Array, Z: Array) -> Array:
         return X @ Z.T + self.constant
 
 
-def _squared_distances(X: Array, Z: Array) -> Array:
-    """‖x − z‖², from differences: roots of it keep their digits where points are near each other."""
-    total = 0.0 * (X[:, :1] @ Z[:, :1].T)
-    for i in range(X.shape[1]):
-        gap = X[:, i][:, None] - Z[:, i][None, :]
-        total = total + gap * gap
-    return total
-
-
 def _matern(nu: float, r: Array) -> Array:
-    """2^(1−ν)/Γ(ν) · r^ν K_ν(r), 1 at r = 0."""
+    """2^(1−ν)/Γ(ν) · r^ν K_ν(r), 1 at r = 0 and 0 far away; missing where r is."""
     factor = math.exp((1 - nu) * math.log(2) - float(gammaln(nu)))
     with np.errstate(over="ignore", invalid="ignore"):
         found = factor * r**nu * kv(nu, r)
-    # K_ν leaves the range of numbers only where r is so small that the kernel is 1 to the last digit.
-    return np.where(np.isfinite(found), found, 1.0)
+    # Where a factor leaves the range of numbers, the kernel is 1 or 0 to the last digit: K_ν overflows near r = 0, and
+    # r^ν where K_ν is 0 already.
+    return np.where(np.isfinite(found) | np.isnan(r), found, np.where(r < 1, 1.0, 0.0))
 
 
-def _at_least_zero(name: str, given: object) -> None:
-    if isinstance(given, bool) or not isinstance(given, int | float | np.number) or not 0 <= float(given) < math.inf:
-        raise ConfigError(f"{name} is a number of at least 0, got {given!r}")
+def _rows(given: Array) -> Array:
+    """A dense matrix of real floating-point numbers: pixels of 8 bits, for one, would wrap around in a product."""
+    X = dense(given)
+    if not isinstance(X, np.ndarray) and not is_array_api_obj(X):
+        raise DataError(
+            f"a kernel takes matrices of NumPy, SciPy or another library, got {type(given).__name__}; convert it, "
+            "for example with X.to_numpy() or np.asarray(X)"
+        )
+    xp = namespace(X)
+    if xp.isdtype(X.dtype, ("bool", "integral")):
+        return xp.astype(X, xp.float64)
+    if not xp.isdtype(X.dtype, "real floating"):
+        raise DataError(f"a kernel takes matrices of real numbers, got entries of type {X.dtype}")
+    return X

@@ -186,7 +186,8 @@ class _Arrays(_Leaf):
 
     def result(self, scale: float | None) -> Array:
         if scale is not None:
-            self.total = self.total.astype(np.float64, copy=False)
+            if self._counts:
+                self.total = self.total.astype(np.float64)
             self.total *= scale
         return self.total
 

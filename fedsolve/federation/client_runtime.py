@@ -81,12 +81,12 @@ class Runtime:
         self.store = store
         self.attempt = 0  # of the server that joined last
         self.versions: dict[int, dict[str, Value]] = {0: {}}  # the newest is the last of them
-        self._joined: Joined = None  # what was agreed, as last seen in the memory
-        self._open = self.serves.agreed(None)  # the steps that follow from it
+        self.joined: Joined = None  # what was agreed, as last seen in the memory
+        self.agreed = self.serves.agreed(None)  # the steps that follow from it
         self._last_request: Request | None = None
         self._last_reply: Reply | None = None
-        self._counts: list[Counts] = []
-        self._around = overhead([])
+        self.counts: list[Counts] = []
+        self.around = overhead([])
         if store is not None:
             self.restore(*store.read(self.types))
 
@@ -104,21 +104,13 @@ class Runtime:
     def prepare(self, request: Request) -> Memory | Reply | Failure:
         """The memory from which the request's calls start, if it may be answered at all."""
         try:
-            _, attempt, _, _, number, used, _, _ = request.preamble
-            versions, calls = self.versions, len(request.arguments)
-            if calls == 1 and attempt == self.attempt and next(reversed(versions), -1) == used < number:
-                found = versions[used]  # as a rule: one call, which builds on the latest reply
-            elif (last := self._last_request) is not None and _same_number(last.preamble, request.preamble):
+            last, head = self._last_request, request.preamble
+            if last is not None and last.preamble.number == head.number and last.preamble.attempt == head.attempt:
                 assert self._last_reply is not None
                 return self._answer_again(last, request, self._last_reply)
-            else:
-                found = self._admit(request)
-            joined = found.get(JOINED)
-            if joined is not self._joined:
-                self._joined, self._open = joined, self.serves.agreed(joined)
-            return Memory(found, self.types)
+            return Memory(self._admit(request), self.types)
         except Exception as error:  # reported, not hidden: the server raises it with the client's name
-            return _failure(request.preamble, "session", error)
+            return failure_of(request.preamble, "session", error)
 
     def run(self, request: Request, memory: Memory, ahead: Ahead | None = None) -> Reply | Failure:
         """The calls, one after the other; those whose results came ahead are not run again."""
@@ -137,9 +129,7 @@ class Runtime:
             for route in routes:
                 index = len(results)
                 arguments = request.arguments[index]
-                call = arguments.checked
-                if type(call) is not AgreedCall or call.agreed is not self._open:  # the first client finds it for all
-                    call = arguments.checked = self._agreed_call(route, arguments)
+                call = self.call(route, arguments)
                 client.enter(memory, (head.seed, head.round, head.exchange, index), call.scope)
                 if meter is not None:
                     client.room = meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
@@ -151,27 +141,22 @@ class Runtime:
                     meter.add(route, self.serves.purposes[route[0]], part.size)
                 results.append(part)
                 counts.append(client.counts)
-            if counts != self._counts:  # as a rule they are those of the last reply
-                self._counts, self._around = counts, overhead(counts)
-            reply = Reply(head, perf_counter() - started, counts, results, self._around)
+            if counts != self.counts:  # as a rule they are those of the last reply
+                self.counts, self.around = counts, overhead(counts)
+            reply = Reply(head, perf_counter() - started, counts, results, self.around)
             if meter is not None:
                 route = meter.heaviest  # what to name if it is too much
                 self._charge(memory, head, meter, reply)
             return reply
         except Exception as error:
-            return _failure(head, ".".join(route[:2]), error)
+            return failure_of(head, ".".join(route[:2]), error)
 
     def finish(self, request: Request, memory: Memory, reply: Reply) -> Reply | Failure:
         """Remember what the calls remembered; from here on the reply may leave."""
-        _, attempt, _, _, number, used, keep, _ = request.preamble
-        versions = self.versions
-        if keep == used == next(reversed(versions), -1) and attempt == self.attempt and self.store is None:
-            self.versions = {used: versions[used], number: memory.data}  # as a rule: the one before, and this one
-        else:
-            try:
-                self._commit(request.preamble, memory.data)
-            except Exception as error:
-                return _failure(request.preamble, "session.store", error)
+        try:
+            self._commit(request.preamble, memory.data)
+        except Exception as error:
+            return failure_of(request.preamble, "session.store", error)
         if self.serves.remember:
             self._last_request, self._last_reply = request, reply
         return reply
@@ -184,14 +169,18 @@ class Runtime:
             return Failure(wire.peek(data), type(error).__name__, "decode", str(error)).encode()
         return self.answer(request).encode()
 
-    def _agreed_call(self, route: Route, arguments: Part) -> AgreedCall:
+    def call(self, route: Route, arguments: Part) -> AgreedCall:
         """What to run, if the server may call it, with these arguments."""
-        found = self._open.get((route[0], route[1]))
+        known = arguments.checked
+        if type(known) is AgreedCall and known.agreed is self.agreed:
+            return known
+        found = self.agreed.get((route[0], route[1]))
         if found is None:
             raise self._no_step((route[0], route[1]))
         protocol, function, contract = found
         check_arguments(".".join(route[:2]), contract.arguments, arguments.value)
-        return AgreedCall(self._open, protocol, function, scope_of(route[0]))
+        arguments.checked = made = AgreedCall(self.agreed, protocol, function, scope_of(route[0]))
+        return made
 
     def _converted(self, call: AgreedCall, arguments: Mapping[str, Value]) -> Part:
         """A step of a client that computes with another array library."""
@@ -201,7 +190,7 @@ class Runtime:
 
     def agreed_step(self, route: Route) -> ServedStep | None:
         """Protocol, function and contract of a step that the server may call; None: it may not."""
-        return self._open.get((route[0], route[1]))
+        return self.agreed.get((route[0], route[1]))
 
     def _no_step(self, route: tuple[str, str]) -> ProtocolMismatch:
         if route in self.steps:
@@ -230,6 +219,9 @@ class Runtime:
             raise self._lost(used)
         if number <= used:
             raise ProtocolMismatch(f"request {number} builds on reply {used}, which is not earlier")
+        joined = found.get(JOINED)
+        if joined is not self.joined:
+            self.joined, self.agreed = joined, self.serves.agreed(joined)
         return found
 
     def _lost(self, number: int) -> MemoryLost:
@@ -325,11 +317,7 @@ class Runtime:
         return ", or use an algorithm that sends less or fits what it sends to the link"
 
 
-def _same_number(one: Preamble, other: Preamble) -> bool:
-    return one.number == other.number and one.attempt == other.attempt
-
-
-def _failure(head: Preamble, where: str, error: Exception) -> Failure:
+def failure_of(head: Preamble, where: str, error: Exception) -> Failure:
     text = getattr(error, "text", str(error))
     if not isinstance(error, FedsolveError):
         last = traceback.extract_tb(error.__traceback__)[-1:]

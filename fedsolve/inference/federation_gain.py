@@ -10,46 +10,52 @@ what model heterogeneity joining pays (`joining_thresholds`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
 
+from fedsolve.data.fitted_transform import Transform
+from fedsolve.data.preprocessing import Preprocess
+from fedsolve.data.schema import Numeric
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.calls import Gather
 from fedsolve.federation.client import Client, client_step
+from fedsolve.federation.client_checks import ClientInfo
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.protocol import collect
-from fedsolve.federation.session import Session, opened
+from fedsolve.federation.session import Preprocessing, Session, opened
+from fedsolve.inference.compared import (
+    FEW_ROWS,
+    LEAST_CASES,
+    LEAST_ROWS,
+    NOTHING,
+    OWN_MODELS,
+    UNEQUAL_WEIGHTS,
+    Compared,
+    fault,
+    gain_of,
+)
 from fedsolve.inference.gain_table import ClientGain, FederationGains
-from fedsolve.inference.joining_thresholds import bound_threshold
+from fedsolve.inference.held_errors import few_cases, rounding
+from fedsolve.inference.joining_thresholds import NoGain, bound_threshold, why_no_gain
+from fedsolve.inference.judging import payload
 from fedsolve.inference.own_best_model import own_best_model
 from fedsolve.inference.ratio_interval import effective_rows, ratio_of_means
+from fedsolve.inference.sent_model import SentModel
 from fedsolve.losses import LinearLoss, Squared
-from fedsolve.models.base import Model, Task
+from fedsolve.models.base import Model
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.numerics.scalars import python_numbers, whole
-from fedsolve.typing import Array
+from fedsolve.text import printable
+from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Purpose
 
-LEAST_ROWS = 30  # held-out rows, below which nothing is said
 MOST_WEIGHTS = 4096  # the order of the largest Hessian that clients factorise for their own fits
-
-
-@dataclass(frozen=True)
-class Compared:
-    """What leaves a client: how many held-out rows it has, the two errors and the interval of their ratio.
-
-    With fewer than 30 rows (or weights so unequal that they say no more than that) nothing else leaves.
-    """
-
-    rows: int
-    effective_rows: float
-    local_error: float | None = None
-    federated_error: float | None = None
-    low: float | None = None
-    high: float | None = None
-    how: str = ""
+MOST_FOLDS = 50
+LONGEST_REASON = 300  # characters of why a client is missing
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,8 @@ class FederationGain:
 
     Args:
         loss: The loss of the run. It says what the error is: mean squared error, log-loss, or mean Poisson deviance. A
-            client fits it to its own rows, with a penalty l2 of its own choice in the place of the run's.
-        folds: Of the cross-validation by which a client chooses its penalty. Default 5.
+            client fits it to its own rows, with penalties of its own choice in the place of the run's.
+        folds: Of the cross-validation by which a client chooses its penalties, at most 50. Default 5.
         level: How often the interval shall hold the true ratio. Default 0.95.
         seed: Divides the clients' rows into folds, together with their names. Default 0.
     """
@@ -77,7 +83,7 @@ class FederationGain:
             raise ConfigError(
                 f"federation gain compares linear models (Squared, Logistic, Softmax, Poisson), got {self.loss!r}"
             )
-        whole("folds", self.folds, 2)
+        whole("folds", self.folds, 2, MOST_FOLDS + 1)
         whole("seed", self.seed, 0, 2**64)
         if isinstance(self.level, bool) or not isinstance(self.level, int | float) or not 0 < self.level < 1:
             raise ConfigError(f"level is between 0 and 1, such as 0.95, got {self.level!r}")
@@ -90,81 +96,115 @@ class FederationGain:
         held, loss = client.held, self.loss
         loss.check_weights(client, w=w)
         if held is None:
-            return Compared(0, 0.0)
+            return Compared(0, FEW_ROWS)
         loss.check(held)
         s = None if held.sample_weight is None else to_numpy(held.sample_weight)
         rows = held.n_samples if s is None else int(np.count_nonzero(s))
-        effective = effective_rows(s, rows)
-        if effective < LEAST_ROWS * (1 - 1e-12):
-            return Compared(rows, effective)
+        if effective_rows(s, rows) < LEAST_ROWS * (1 - 1e-12):
+            return Compared(rows, FEW_ROWS if rows < LEAST_ROWS else UNEQUAL_WEIGHTS)
+        counted = np.arange(rows) if s is None else np.flatnonzero(s)
+        y = to_numpy(loss.targets(held))[counted]
+        least = rounding(loss, y)
+        if least is None:
+            return Compared(rows, "too small")
         own = own_best_model(client, loss, self.folds, self.seed)
-        counted = slice(None) if s is None else s > 0
-        local, federated = (self._errors(held, weights)[counted] for weights in (own.w, w))
+        local, federated = (np.maximum(self._errors(held, each)[counted], least) for each in (own.w, w))
         for what, amount in held.counts.items():  # its work is the client's
             client.count(what, amount)
         held.counts = {}
         if not (np.isfinite(local).all() and np.isfinite(federated).all()):
-            return Compared(rows, effective, how="an error is not finite: give the columns a smaller scale")
+            return Compared(rows, "too large")
         found = ratio_of_means(local, federated, None if s is None else s[counted], self.level)
-        return Compared(rows, effective, found.numerator, found.denominator, found.low, found.high, own.how)
+        how = next(key for key, words in OWN_MODELS.items() if words == own.how)
+        numbers = (found.numerator, found.denominator, found.low, found.high)
+        return Compared(rows, how, *numbers, few_cases(loss, y, LEAST_CASES))
 
     def _errors(self, held: Client, w: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is said
-            errors = to_numpy(self.loss.error(held.xp, self.loss.predictor(held, w), self.loss.targets(held)))
-        return np.maximum(errors, 0.0)  # a deviance of zero may come out below it by rounding
+            return to_numpy(self.loss.error(held.xp, self.loss.predictor(held, w), self.loss.targets(held)))
 
     # ── server ──
 
-    def judge(self, fed: Federation, w: Array) -> FederationGains:
+    def judge(self, fed: Federation, w: Array, *, standardised: bool = False) -> FederationGains:
         """Ask all clients of an open federation.
 
-        A client that does not answer is listed as missing, and so is one that fails if the run has a quorum below 1;
-        otherwise its failure is raised. Raises DataError if no client has held-out rows.
+        A client that does not answer, fails, or says what cannot be true is listed as missing, with the reason: this
+        only measures, and nobody else's answer depends on it.
+
+        Args:
+            fed: The clients.
+            w: The weights of the federated model.
+            standardised: Whether the columns are in units of their own spread, so that distances between weights mean
+                something. Without it there are no thresholds.
+
+        Raises:
+            DataError: If no client answers, or none has held-out rows.
         """
-        asked = fed.measure(Gather(self.compare, w=w))  # gathered: the question is who gains
+        with _who_fails_is_missing(fed):
+            asked = fed.measure(Gather(self.compare, w=w))  # gathered: the question is who gains
         if asked is None:
             raise DataError("no client answered, so nothing is known about anyone's gain")
-        replies: dict[str, Compared] = asked[0][0]
-        if not any(reply.rows for reply in replies.values()):
+        answers: dict[str, Compared] = asked[0][0]
+        faults = {name: said for name, reply in answers.items() if (said := fault(reply)) is not None}
+        replies = {name: reply for name, reply in answers.items() if name not in faults}
+        reasons = {**dict(fed.missing), **faults}
+        missing = {
+            name: printable(reasons.get(name, "did not answer"), LONGEST_REASON)
+            for name in fed.clients
+            if name not in replies
+        }
+        if replies and not any(reply.rows for reply in replies.values()):
             raise DataError(
                 "no client has held-out rows to compare models on: set some aside before the run, "
                 "clients = fs.data.hold_out(clients, 0.3)"
             )
-        reasons = dict(fed.missing)
-        missing = {name: reasons.get(name, "did not answer") for name in fed.clients if name not in replies}
-        thresholds = self._thresholds(fed, w, replies)
-        clients = {name: self._gain(reply, thresholds.get(name)) for name, reply in replies.items()}
-        return FederationGains(self.loss.error_name, self.level, LEAST_ROWS, clients, missing)
+        thresholds = self._thresholds(fed, w, replies) if standardised else {}
+        clients = {name: self._gain(reply, *thresholds.get(name, (None, None))) for name, reply in replies.items()}
+        return FederationGains(self.loss.error_name, self.level, LEAST_ROWS, clients, missing, fed.ledger)
 
     @staticmethod
-    def _gain(reply: Compared, threshold: float | None) -> ClientGain:
+    def _gain(reply: Compared, threshold: float | None, no_gain: NoGain | None) -> ClientGain:
         local, federated = reply.local_error, reply.federated_error
-        gain = None if local is None or not federated else local / federated
+        gain = None if local is None or federated is None else gain_of(local, federated)
+        words = {**OWN_MODELS, **NOTHING}[reply.how]
         return ClientGain(
-            reply.rows, reply.effective_rows, local, federated, gain, reply.low, reply.high, reply.how, threshold
+            reply.rows, local, federated, gain, reply.low, reply.high, words, threshold, no_gain, reply.few_cases
         )
 
-    def _thresholds(self, fed: Federation, w: Array, replies: dict[str, Compared]) -> dict[str, float]:
-        """Theorem 16's, by client: for least squares of one target, where σ and B can be estimated.
+    def _thresholds(
+        self, fed: Federation, w: Array, replies: Mapping[str, Compared]
+    ) -> dict[str, tuple[float, NoGain | None]]:
+        """Theorem 16's, by client: for least squares of one target, where σ and B can be estimated, and rows count
+        alike: how many rows of equal weight weighted ones are worth is not known here.
 
-        σ² is the smaller of the two held-out errors, averaged over the clients; it errs upwards, by what neither model
-        has learned. B is the norm of the federated weights. A free intercept counts for neither, as if the columns were
-        centred.
+        σ² is the median over the clients of the smaller of the two held-out errors, which one client cannot move; it
+        errs upwards, by what neither model has learned. B is the norm of the federated weights. A free intercept counts
+        for neither, as if the columns were centred.
         """
-        told = [one for one in replies.values() if one.local_error is not None and one.federated_error is not None]
+        told = [min(one.local_error, one.federated_error or 0.0) for one in replies.values() if one.local_error]
         if not isinstance(self.loss, Squared) or w.ndim != 1 or not told:
             return {}
         coefficients = w if self.loss.intercept is None else w[:-1]
-        if not coefficients.size:
+        if not coefficients.size or any(info.weight != info.samples for info in fed.info.values()):
             return {}
-        rows = sum(one.rows for one in told)
-        variance = sum(one.rows * min(one.local_error or 0.0, one.federated_error or 0.0) for one in told) / rows
         total = sum(info.samples for info in fed.info.values())
-        norm = float(np.linalg.norm(coefficients))
-        return {
-            name: bound_threshold(fed.info[name].samples, total, coefficients.size, variance**0.5, norm)
-            for name in replies
-        }
+        noise, norm = float(np.median(told)) ** 0.5, float(np.linalg.norm(coefficients))
+        found: dict[str, tuple[float, NoGain | None]] = {}
+        for name in replies:
+            given = (fed.info[name].samples, total, coefficients.size, noise, norm)
+            found[name] = bound_threshold(*given), why_no_gain(*given)
+        return found
+
+
+@contextmanager
+def _who_fails_is_missing(fed: Federation) -> Iterator[None]:
+    """Let a client that fails be missing from a measurement, whatever the quorum of the run."""
+    before = fed.participation
+    fed.participation = before if before.is_tolerant else replace(before, quorum=0.5)
+    try:
+        yield
+    finally:
+        fed.participation = before
 
 
 class FinishedRun(Protocol):
@@ -200,33 +240,65 @@ def federation_gain(run: FinishedRun, protocol: FederationGain | None = None) ->
     Args:
         run: A finished run. If it was given a `Session` that is still open, the same clients are asked through it, and
             the session must have been told so: `fs.Session(clients, also={"gain": fs.FederationGain(loss)})`. Otherwise
-            the run's transport is opened once more, and its preprocessing agreed on again.
+            the run's transport is opened once more, and every client must be there to join; the model's preprocessing
+            is kept.
         protocol: The comparison to make. By default that of the session, or `FederationGain(run.algorithm.loss)`.
 
     Returns:
-        A `ClientGain` for each client, and sentences. Print it for a table.
+        A `ClientGain` for each client, and sentences. Print it for a table. Who failed, or said what cannot be true,
+        is in `missing`.
 
     Raises:
-        ConfigError: If the run has no loss of a linear model, or an open session was not told of this protocol.
-        DataError: If no client has held-out rows.
+        ConfigError: If the run has no loss of a linear model, its model is not for the loss that was given, or an open
+            session was not told of this protocol.
+        DataError: If no client answers or has held-out rows, or one has other rows than in the run.
     """
     session, protocol = getattr(run, "session", None), python_numbers(protocol)
     if not isinstance(session, Session):
+        if hasattr(run, "session"):
+            raise ConfigError(
+                "this run no longer has its clients, because it was copied or pickled: ask the run that fs.run returned"
+            )
         raise ConfigError(f"federation_gain takes the result of fs.run, got {type(run).__name__}")
     if not session.closed:
         return _ask(run, session.fed, _declared(session, protocol))
     protocol = protocol or FederationGain(_loss(run))
     protocols = dict(collect("gain", protocol))
-    if session.preprocess is not None:
-        protocols.update(collect("preprocess", session.preprocess))
+    preprocess = session.preprocess
+    if preprocess is not None:
+        protocols.update(collect("preprocess", preprocess))
+        transform = getattr(run.model, "transform", None)
+        if isinstance(preprocess, Preprocess) and isinstance(transform, Transform):
+            preprocess = _AsAgreed(preprocess, transform)
     with opened(
-        session.transport,
-        protocols,
-        seed=run.seed,
-        participation=session.fed.participation,
-        preprocess=session.preprocess,
+        session.transport, protocols, seed=run.seed, participation=session.fed.participation, preprocess=preprocess
     ) as fed:
+        _check_same_rows(session.fed.info, fed.info)
         return _ask(run, fed, protocol)
+
+
+@dataclass(frozen=True)
+class _AsAgreed(Preprocessing):
+    """The preprocessing that a run has agreed on, for clients that are opened again: nothing is learned anew."""
+
+    preprocess: Preprocess
+    transform: Transform
+
+    def fit(self, fed: Federation) -> Value:
+        with fed.setting_up():
+            fed.sum(self.preprocess.adopt, transform=replace(self.transform, missing=None, unseen=None))
+        return self.transform
+
+
+def _check_same_rows(before: Mapping[str, ClientInfo], now: Mapping[str, ClientInfo]) -> None:
+    """Raise DataError if a client that is opened again has other rows than the run learned from."""
+    for name, info in now.items():
+        known = before.get(name)
+        if known is not None and (known.samples, known.weight) != (info.samples, info.weight):
+            raise DataError(
+                f"client {name!r} has {info.samples} rows of weight {info.weight:g}, and had {known.samples} of weight "
+                f"{known.weight:g} in the run: give it its data back, or run again"
+            )
 
 
 def _ask(run: FinishedRun, fed: Federation, protocol: FederationGain) -> FederationGains:
@@ -237,7 +309,15 @@ def _ask(run: FinishedRun, fed: Federation, protocol: FederationGain) -> Federat
             f"each client would factorise Hessians of order {order:,} to fit models of its own, and {MOST_WEIGHTS:,} "
             "is the most: use fewer columns, or a feature map of fewer features"
         )
-    return protocol.judge(fed, _weights(run.model, fed, loss))
+    w = _weights(run.model, fed, loss)
+    return protocol.judge(fed, w, standardised=_is_standardised(getattr(run.model, "transform", None)))
+
+
+def _is_standardised(transform: object) -> bool:
+    """Whether no column has units of its own: each is scaled, or a category."""
+    return isinstance(transform, Transform) and all(
+        one.scaling is not None for one in transform.columns if isinstance(one, Numeric)
+    )
 
 
 def _declared(session: Session, protocol: FederationGain | None) -> FederationGain:
@@ -265,13 +345,16 @@ def _loss(run: FinishedRun) -> LinearLoss:
 
 
 def _weights(model: object, fed: Federation, loss: LinearLoss) -> Array:
-    """The run's weights, matched by the names of columns as in an evaluation."""
+    """The run's weights, as an evaluation would send them."""
     if not isinstance(model, Model):
         raise ConfigError(f"federation gain compares models of fedsolve, the run made a {type(model).__name__}")
-    preprocessed = "preprocess" in fed.protocols
-    task = Task(fed.feature_names, fed.classes, preprocessed, loss.features, loss.intercept is not None)
-    w = np.asarray(model.weights_for(task), dtype=np.float64)
-    shape = loss.shape(fed.features, fed.outputs)
-    if w.shape != shape:
-        raise ConfigError(f"the model has weights of shape {w.shape}, this loss needs {shape}")
+    w = payload(model, fed, loss)
+    if isinstance(w, SentModel):
+        raise ConfigError(f"a {type(model).__name__} has no weights for these columns, which federation gain compares")
+    link, expected = getattr(model, "link", None), loss.model(w).link
+    if link not in (None, expected):
+        raise ConfigError(
+            f"the model has the link {link!r} and {type(loss).__name__} is for {expected!r}: its predictions would be "
+            "taken for something else; give FederationGain the loss of the run"
+        )
     return w

@@ -16,16 +16,24 @@ proofs, and is smaller.
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from fedsolve.errors import ConfigError
+
+# Why there is no threshold above zero: the client has all rows; there is no noise, and it has rows enough; or the true
+# weights are so small against the noise that all rows together do not tell them from zero.
+NoGain = Literal["all rows", "no noise", "small weights"]
 
 # δ² = 1/64 min{σ²d/(βn), B²} in the proof of Theorem 16 makes Fano's factor at least 1 − 1/(2 log 2) − 1/d.
 _PACKING, _FANO = 1.0 / 64.0, 1.0 - 1.0 / (2.0 * math.log(2.0))
 
 
 def bound_threshold(samples: int, total: int, features: int, noise: float, radius: float) -> float:
-    """The Γ at which the bound (34) equals one, with c₁ = 1; 0 if it is below one even without heterogeneity, as for a
-    client that has nearly all rows. The paper prints it without σ²d/N and the smaller of the other two terms.
+    """The Γ at which the bound (34) equals one, with c₁ = 1; 0 if it is below one even without heterogeneity, for which
+    `why_no_gain` has the reason. The paper prints it without σ²d/N and the smaller of the other two terms.
+
+    The numerator of (34) is a lower bound on the client's minimax risk alone, which is at most B², the risk of the
+    weights zero. With c₁ = 1 it can be up to twice that, so it is cut off there.
 
     Args:
         samples: n_j, the client's rows.
@@ -36,7 +44,16 @@ def bound_threshold(samples: int, total: int, features: int, noise: float, radiu
     """
     _check(samples, total, features, noise, radius)
     alone = min(noise**2 * features / samples, radius**2) + max(1.0 - samples / features, 0.0) * radius**2
-    return math.sqrt(max(alone - noise**2 * features / total, 0.0))
+    return math.sqrt(max(min(alone, radius**2) - noise**2 * features / total, 0.0))
+
+
+def why_no_gain(samples: int, total: int, features: int, noise: float, radius: float) -> NoGain | None:
+    """Why `bound_threshold` is 0; None if it is not."""
+    if bound_threshold(samples, total, features, noise, radius) > 0:
+        return None
+    if samples == total:
+        return "all rows"
+    return "no noise" if noise == 0 and radius > 0 else "small weights"
 
 
 def proved_threshold(

@@ -16,6 +16,8 @@ from scipy.special import stdtrit  # scipy.stats takes long to import
 
 from fedsolve.typing import Array
 
+DIGITS = 1e-16  # of the larger mean: an error below that counts as that, so that no ratio is beyond 1e16
+
 
 @dataclass(frozen=True)
 class RatioInterval:
@@ -34,9 +36,9 @@ class RatioInterval:
     high: float | None
 
     @property
-    def ratio(self) -> float | None:
-        """The first mean over the second; None where the second is zero."""
-        return None if self.denominator == 0 else self.numerator / self.denominator
+    def ratio(self) -> float:
+        """The first mean over the second; 1 where both are zero."""
+        return 1.0 if self.denominator == 0 else self.numerator / self.denominator
 
 
 def effective_rows(weights: Array | None, rows: int) -> float:
@@ -61,20 +63,29 @@ def ratio_of_means(first: Array, second: Array, weights: Array | None = None, le
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     shares = np.full(len(a), 1.0 / len(a)) if weights is None else np.asarray(weights) / np.sum(weights)
+    # What is zero on one side only is as small as float64 can tell: both sides are treated alike.
+    least = DIGITS * max(float(shares @ a), float(shares @ b))
+    a, b = np.maximum(a, least), np.maximum(b, least)
     mean_a, mean_b = float(shares @ a), float(shares @ b)
     rows = effective_rows(weights, len(a))
-    if mean_a == 0 or mean_b == 0 or rows <= 1:  # errors are not negative, so all of them are zero
-        return RatioInterval(mean_a, mean_b, 0.0, 0.0 if mean_a == 0 < mean_b and rows > 1 else None)
-    # In units of the two means, in which nothing overflows: r = ρ · mean_b / mean_a.
+    if mean_a == 0:  # then both are zero
+        return RatioInterval(0.0, 0.0, 1.0, 1.0)
+    if rows <= 1:
+        return RatioInterval(mean_a, mean_b, 0.0, None)
+    # In units of the two means, in which nothing overflows: ρ = (1 + e) mean_a / mean_b.
     u, v = a / mean_a - 1.0, b / mean_b - 1.0
+    d = u - v  # and not what it comes to in squares: models that are nearly equal have few digits between them
     correction = rows / (rows - 1.0) * float(stdtrit(rows - 1.0, 0.5 + level / 2)) ** 2
     squares = shares * shares
-    uu, uv, vv = (correction * float(squares @ product) for product in (u * u, u * v, v * v))
-    # (1 − r)² ≤ t² Var(u − r v):  p r² − 2 q r + c ≤ 0.
-    p, q, c = 1.0 - vv, 1.0 - uv, 1.0 - uu
-    ratio, root = mean_a / mean_b, math.sqrt(max(q * q - p * c, 0.0))
-    if p > 0:  # the second mean is not zero: a bounded interval around 1
-        return RatioInterval(mean_a, mean_b, ratio * max(0.0, (q - root) / p), ratio * (q + root) / p)
-    # The second mean may be zero. Only if the first one may not is there a lower end: the positive root c / (q + √…).
-    low = ratio * c / (q + root) if c > 0 and q + root > 0 else 0.0
+    dd, dv, uu, vv = (correction * float(squares @ product) for product in (d * d, d * v, u * u, v * v))
+    # e² ≤ t² Var(d − e v):  p e² + 2 dv e − dd ≤ 0, which e = 0 always satisfies.
+    p, ratio = 1.0 - vv, mean_a / mean_b
+    root = math.sqrt(max(dv * dv + p * dd, 0.0))
+    if p > 0:  # the second mean is not zero: a bounded interval around e = 0. Of its ends one may cancel.
+        near = dd / (root + abs(dv)) if dd else 0.0
+        far = (root + abs(dv)) / p
+        below, above = (far, near) if dv > 0 else (near, far)
+        return RatioInterval(mean_a, mean_b, ratio * max(0.0, 1.0 - below), ratio * (1.0 + above))
+    # The second mean may be zero. Only if the first one may not is there a lower end, the root next to e = 0.
+    low = ratio * max(0.0, 1.0 - dd / (root - dv)) if uu < 1 and root > dv else 0.0
     return RatioInterval(mean_a, mean_b, low, None)

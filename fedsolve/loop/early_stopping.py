@@ -54,7 +54,7 @@ class StoppingTime:
 class EarlyStopping:
     """Ends a run of FedAvg or FedProx at T of equation (23), before it fits the noise.
 
-        loss = fs.Squared(features=fs.RandomFourier(200))
+        loss = fs.Squared(features=fs.RandomFourier(200, gamma=0.1))
         fs.run(fs.FedAvg(loss), clients, rounds=10_000, stopping=fs.EarlyStopping(loss))
 
     T = max{t : R(1/√(ηts)) ≤ B/(√(2e) σηts)} follows from the eigenvalues of ΦᵀΦ/N, with Φ the features of all rows.

@@ -64,7 +64,7 @@ class Run:
         seed: What everything random was seeded with.
         evaluation: How good the model is on held-out rows, where the run was given an `evaluation`.
         session: The clients that were asked, and may be asked more (`fs.federation_gain`). It is closed, unless the run
-            was given a session of yours.
+            was given a session of yours. A copy or a pickled run has none: it would hold the clients' rows.
     """
 
     algorithm: Algorithm
@@ -77,8 +77,11 @@ class Run:
     certificate: Certificate | None
     seed: int
     evaluation: Evaluated | None = None
-    session: Session | None = field(default=None, compare=False)
+    session: Session | None = field(default=None, compare=False, repr=False)
     model_round: int | None = None  # the round whose State the model is made from; None: not known
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "session": None}
 
     @property
     def model_row(self) -> Row:

@@ -53,6 +53,8 @@ class KernelExpansion(Model):
                 f"an expansion has a matrix of points and a coefficient for each, got shapes {points.shape} and "
                 f"{alpha.shape}"
             )
+        if self.classes is not None and alpha.ndim == 2 and len(self.classes) != alpha.shape[1]:
+            raise DataError(f"each of {len(self.classes)} classes needs an output, got {alpha.shape[1]} outputs")
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "coefficients", alpha)
 
@@ -69,20 +71,24 @@ class KernelExpansion(Model):
         width = self.points.shape[1]
         if X.shape[1] != width:
             raise DataError(f"this model takes {width} columns, X has shape {X.shape}")
-        missing = np.argwhere(np.isnan(X))
-        if len(missing):
-            row, column = missing[0]
-            raise DataError(
-                f"column {self._column(column)}, row {row} (from 0): missing, and this model has no preprocessing that "
-                "could impute it"
-            )
+        self._check_finite(X)
         rows = max(1, BLOCK // (8 * max(1, len(self.points))))
         parts = [self.kernel(X[at : at + rows], self.points) @ self.coefficients for at in range(0, len(X), rows)]
         return np.concatenate(parts) if parts else np.zeros((0, *self.coefficients.shape[1:]))
 
+    def _check_finite(self, X: Array) -> None:
+        wrong = np.argwhere(~np.isfinite(X))
+        if not len(wrong):
+            return
+        row, column = wrong[0]
+        where = f"column {self._column(column)}, row {row} (from 0)"
+        if np.isnan(X[row, column]):
+            raise DataError(f"{where}: missing, and this model has no preprocessing that could impute it")
+        raise DataError(f"{where}: {X[row, column]}, expected a finite number")
+
     def classify(self, X: Array) -> Array:
         """The class with the largest output, of an expansion fitted on one-hot targets."""
-        if self.coefficients.ndim == 1:
+        if self.coefficients.ndim == 1 or self.coefficients.shape[1] == 1:
             raise ConfigError(
                 "a regression of one output has no classes; learn from one-hot targets, data.one_hot(y, k)"
             )

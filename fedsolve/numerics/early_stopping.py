@@ -16,15 +16,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedsolve.errors import DataError
-from fedsolve.numerics.scalars import positive, whole
+from fedsolve.numerics.scalars import at_least_zero, positive, whole
 from fedsolve.typing import Array
 
 MOST_FITTED = 0.9  # of the rows: the largest number of effective parameters that σ is estimated with
 RESOLVED = 1e-13  # of the largest eigenvalue of ΦᵀΦ: what is below it is rounding
-FITTED = 1e-14  # of yᵀy: residuals below it are rounding
+FITTED = 1e-14  # of yᵀy: squared residuals below it are rounding, where they are the difference of two sums
+FITTED_ROWS = 1e-27  # of yᵀy: the same where they are computed row by row
 _EPS = float(np.finfo(np.float64).eps)
-_LARGEST = 695.0  # the logarithm of a number whose product with a number of features is one as well
-_USUAL = 600.0  # logarithms of what can be multiplied without them
 
 
 def rademacher(eigenvalues: Array, epsilon: float, samples: float) -> float:
@@ -53,7 +52,7 @@ def stopping_time(eigenvalues: Array, noise: float, samples: float, norm: float 
             where the truth is larger, and depends on the units of the targets. `fit_spectrum` estimates it. 0 means
             that there is nothing to learn, so that the time is 0.
     """
-    sigma, B, N = _at_least_zero("noise", noise), _at_least_zero("norm", norm), positive("samples", samples)
+    sigma, B, N = at_least_zero("noise", noise), at_least_zero("norm", norm), positive("samples", samples)
     lam = np.sort(_spectrum(eigenvalues))[::-1]
     lam = lam[lam > _EPS**2 * lam.max(initial=0.0)]  # the square of 1/λ must not overflow
     if not len(lam) or sigma == 0:
@@ -61,21 +60,19 @@ def stopping_time(eigenvalues: Array, noise: float, samples: float, norm: float 
     if B == 0:
         return 0.0
     # u²R²(1/√u) = (1/N) Σ min{λ_i u², u} rises with u; it is (k u + u² Σ_{i>k} λ_i)/N while k eigenvalues exceed 1/u.
-    # In units of a power of two near λ_1, which changes no bit, and beyond floating-point numbers in logarithms.
-    unit = math.frexp(float(lam[0]))[1]
-    lam, ratio = np.ldexp(lam, -unit), 2 * (math.log(B) - math.log(sigma))
-    exponent = math.log(N) - math.log(2 * math.e) + ratio + unit * math.log(2)
-    if exponent > _LARGEST:
+    # All times and eigenvalues are in units of the largest, so that squares stay in the range of numbers.
+    largest, ratio = float(lam[0]), B / sigma
+    lam = lam / largest
+    level = N / (2 * math.e) * ratio * largest * ratio
+    if math.isinf(level):  # so little noise that it takes longer than any number says
         return math.inf
-    level = math.exp(exponent)
-    if max(abs(ratio), abs(exponent)) < _USUAL:
-        level = math.ldexp(N / (2 * math.e) * (B / sigma) ** 2, unit)
+    if level == 0:  # so little to learn that its square is none
+        return 0.0
     tails = np.append(np.cumsum(lam[::-1])[::-1], 0.0)  # tails[k] = Σ_{i>k} λ_i
     ends = 1 / lam  # where the k-th eigenvalue reaches 1/u
     heights = np.arange(1, len(lam) + 1) * ends + ends**2 * tails[1:]
     k = int(np.searchsorted(heights, level))
-    u = float(2 * level / max(k + math.sqrt(k * k + 4 * tails[k] * level), 1e-300))
-    return math.inf if math.log(u or 1.0) > _LARGEST + unit * math.log(2) else math.ldexp(u, -unit)
+    return float(2 * level / (k + math.hypot(k, 2 * math.sqrt(tails[k]) * math.sqrt(level)))) / largest
 
 
 def stopping_round(
@@ -120,7 +117,9 @@ class SpectrumFit:
     freedom: float
 
 
-def fit_spectrum(eigenvalues: Array, projections: Array, mean_square: float, rows: int) -> SpectrumFit:
+def fit_spectrum(
+    eigenvalues: Array, projections: Array, mean_square: float, rows: int, outside: float | None = None
+) -> SpectrumFit:
     """σ and B, estimated from the targets of all rows in the eigenvectors of the kernel.
 
     With at least twice as many rows as positive eigenvalues σ̂² is the unbiased one, the squared residuals of least
@@ -135,23 +134,29 @@ def fit_spectrum(eigenvalues: Array, projections: Array, mean_square: float, row
     Args:
         eigenvalues: λ_i, of K/N or of ΦᵀΦ/N; zeros may be left out.
         projections: c_i = (u_iᵀy)²/N for the eigenvectors u_i of K/N. Averaged over outputs, if there are several.
-        mean_square: Σ y²/N, averaged over outputs.
+        mean_square: Σ y²/N, averaged over outputs. Centre the targets where their mean is large beside their
+            variation: noise below 1e-7 of their root mean square cannot be seen in these sums, and counts as 0.
         rows: N, the rows of all clients together.
+        outside: Σ r²/N for the residuals r of least squares, if they are known from the rows, which have more digits.
+            Default: mean_square − Σ c_i.
     """
     lam, c = _spectrum(eigenvalues), np.asarray(projections, dtype=np.float64)
     N = whole("rows", rows, 1)
     if lam.shape != c.shape:
         raise DataError(f"a projection for each eigenvalue is needed, got shapes {c.shape} and {lam.shape}")
-    if not (np.isfinite(c).all() and 0 <= mean_square < math.inf):
+    if not (np.isfinite(c).all() and (c >= 0).all() and 0 <= mean_square < math.inf):
         raise DataError(
-            "projections and mean_square should be finite numbers: are the targets, and are they too large?"
+            "projections and mean_square are squares, so finite numbers of at least 0: are the targets missing, or too "
+            "large?"
         )
     largest = np.argsort(lam)[::-1][:N]  # there are no more directions than rows
     kept = largest[lam[largest] > _EPS * len(lam) * lam.max(initial=0.0)]
     lam, c = lam[kept], c[kept]
     if not len(lam) or mean_square == 0:
         return SpectrumFit(math.sqrt(mean_square), 0.0, math.inf, 0.0)
-    outside = max(mean_square - float(c.sum()), 0.0)  # what no penalty can fit
+    resolved = (FITTED if outside is None else FITTED_ROWS) * mean_square
+    if outside is None:  # what no penalty can fit; nothing is, in as many directions as rows
+        outside = max(mean_square - float(c.sum()), 0.0) if len(lam) < N else 0.0
     # Only penalties of the grid are tried. Between two of them the estimates change by less than their own error, and a
     # minimum found to the last digit would depend on rounding, and so on the units of the targets.
     penalties = lam[0] * np.exp(np.linspace(math.log(_EPS), 7.0, 400))
@@ -159,18 +164,20 @@ def fit_spectrum(eigenvalues: Array, projections: Array, mean_square: float, row
     rest = (N - len(lam)) / N
     residuals, left = outside + np.square(shrunk) @ c, rest + shrunk.sum(axis=1) / N  # RSS/N and tr(I − S)/N
     best = int(np.argmin(np.where(left >= 1 - MOST_FITTED, residuals / left**2, math.inf)))
-    noise = _least_squares_noise(outside, mean_square, len(lam), N)
+    noise = _least_squares_noise(outside, resolved, len(lam), N)
+    if noise is None and len(lam) < N and residuals[best] <= resolved:
+        noise = 0.0
     if noise is None:
         noise = math.sqrt(residuals[best] / (rest + float(np.square(shrunk[best]).sum()) / N))
     norm = math.sqrt(float(np.sum(c * lam / (lam + penalties[best]) ** 2)))
     return SpectrumFit(noise, norm, float(penalties[best]), float(N * (1 - left[best])))
 
 
-def _least_squares_noise(outside: float, mean_square: float, rank: int, rows: int) -> float | None:
-    """σ̂ from the residuals of least squares, Σr²/N; None where there are too few rows for it."""
-    if rows > rank and outside <= FITTED * mean_square:
-        return 0.0
-    return math.sqrt(outside * rows / (rows - rank)) if rows >= 2 * rank else None
+def _least_squares_noise(outside: float, resolved: float, rank: int, rows: int) -> float | None:
+    """σ̂ from the residuals of least squares, Σr²/N; 0 if these are rounding, None if there are too few rows."""
+    if rows < 2 * rank:
+        return None
+    return 0.0 if outside <= resolved else math.sqrt(outside * rows / (rows - rank))
 
 
 def fit_sums(gram: Array, products: Array, mean_squares: Array, rows: int) -> SpectrumFit:
@@ -182,7 +189,8 @@ def fit_sums(gram: Array, products: Array, mean_squares: Array, rows: int) -> Sp
     Args:
         gram: ΦᵀΦ/N, p × p. With sample weights s, ΦᵀSΦ/Σs, and so on; then σ̂ is the noise of a row of average weight.
         products: Φᵀy/N, p or p × k for k outputs.
-        mean_squares: yᵀy/N, a number or one for each output.
+        mean_squares: yᵀy/N, a number or one for each output. Centre targets whose mean is large beside their variation:
+            see `fit_spectrum`.
         rows: N, the rows of all clients together, without those of weight 0.
     """
     products, mean_square = np.asarray(products).reshape(len(gram), -1), float(np.mean(mean_squares))
@@ -191,7 +199,7 @@ def fit_sums(gram: Array, products: Array, mean_squares: Array, rows: int) -> Sp
     units = np.sqrt(np.where(squares > 0, squares, 1.0))
     values, along = _directions(gram / np.outer(units, units), products / units[:, None])
     outside = max(mean_square - float(along.sum()), 0.0)
-    noise = _least_squares_noise(outside, mean_square, int(np.count_nonzero(values)), rows)
+    noise = _least_squares_noise(outside, FITTED * mean_square, int(np.count_nonzero(values)), rows)
     return found if noise is None else replace(found, noise=noise)
 
 
@@ -208,13 +216,21 @@ def fit_kernel(K: Array, y: Array) -> SpectrumFit:
 
     Args:
         K: The kernel matrix of all rows.
-        y: Their targets, a column for each output.
+        y: Their targets, a column for each output. Centre them, unless the kernel has a constant: their mean would
+            count as part of the function, and make σ̂ and B larger.
     """
     K, y = np.asarray(K, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or not K.size or not np.isfinite(K).all():
+        raise DataError(f"K is a square matrix of finite numbers, k(x_i, x_j) for all rows; got shape {K.shape}")
+    if y.ndim not in (1, 2) or len(y) != len(K) or not np.isfinite(y).all():
+        raise DataError(f"y has a finite target for each of {len(K)} rows, got shape {y.shape}")
     values, vectors = np.linalg.eigh(K / len(K))
     y = y.reshape(len(y), -1)
-    projections = np.square(vectors.T @ y).mean(axis=1) / len(y)
-    return fit_spectrum(values, projections, float(np.square(y).mean()), len(y))
+    along = vectors.T @ y
+    seen = values > _EPS * len(values) * np.abs(values).max(initial=0.0)  # as in fit_spectrum
+    residuals = vectors[:, ~seen] @ along[~seen]
+    projections = np.square(along).mean(axis=1) / len(y)
+    return fit_spectrum(values, projections, float(np.square(y).mean()), len(y), float(np.square(residuals).mean()))
 
 
 def _spectrum(eigenvalues: Array) -> Array:
@@ -225,7 +241,3 @@ def _spectrum(eigenvalues: Array) -> Array:
     if len(lam) and lam.min() < -1e-8 * np.abs(lam).max():
         raise DataError(f"the eigenvalue {lam.min():g} is negative, so this is no kernel matrix")
     return np.maximum(lam, 0.0)
-
-
-def _at_least_zero(name: str, given: float) -> float:
-    return 0.0 if isinstance(given, int | float | np.number) and given == 0 else positive(name, given)

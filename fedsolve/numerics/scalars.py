@@ -35,6 +35,13 @@ def positive(name: str, given: Any) -> float:
     return float(given)
 
 
+def at_least_zero(name: str, given: Any) -> float:
+    """A finite number of at least 0 as a float, whichever type it came in; rejects true and text."""
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= float(given) < math.inf:
+        raise ConfigError(f"{name} is a finite number of at least 0, got {given!r}")
+    return float(given)
+
+
 def python_numbers(value: Any) -> Any:
     """The same frozen dataclass, tuple or value with NumPy's scalars among its hyper-parameters as Python numbers.
 

@@ -12,6 +12,7 @@ from fedsolve.report.html_parts import Html, badge, element, paragraph, section,
 from fedsolve.report.tables import number, plain_table
 from fedsolve.text import printable
 
+TITLE = "Who gains by joining"
 _LOOKS = {"joining pays": True, "joining does not pay": False}
 
 
@@ -48,8 +49,10 @@ def notes(gains: FederationGains) -> list[str]:
     return [*said, *thresholds, *([ASSUMES] if thresholds else [])]
 
 
-def gain_section(gains: FederationGains) -> Html:
-    """For a report."""
+def gain_section(gains: FederationGains | str) -> Html:
+    """For a report; of a text, that it is why there are none."""
+    if isinstance(gains, str):
+        return section(TITLE, paragraph(badge("not known", False), f" {printable(gains)}."))
     rows = [
         [*_cells(row), badge(str(row["verdict"]), _LOOKS[str(row["verdict"])])]
         if row["verdict"] in _LOOKS
@@ -58,9 +61,7 @@ def gain_section(gains: FederationGains) -> Html:
     ]
     found = notes(gains)
     listed = element("ul", *(element("li", one) for one in found)) if found else ""
-    return section(
-        "Who gains by joining", paragraph(f"{heading(gains)}.", kind="quiet"), table(_headings(gains), rows), listed
-    )
+    return section(TITLE, paragraph(f"{heading(gains)}.", kind="quiet"), table(_headings(gains), rows), listed)
 
 
 def _headings(gains: FederationGains) -> list[tuple[str, bool]]:

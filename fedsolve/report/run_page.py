@@ -50,8 +50,8 @@ class About:
     held_out: bytes | None = None  # the figure of held-out rows
 
 
-def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: FederationGains | None = None) -> str:
-    """One run."""
+def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: FederationGains | str | None = None) -> str:
+    """One run. `gains` may be the reason why there are none."""
     return page(
         about.title,
         paragraph(about.described, kind="quiet"),

@@ -83,6 +83,23 @@ def test_in_a_run(command: Command, run_file: RunFile, tmp_path: Path) -> None:
     assert saved["scores"]["train"] == score
 
 
+def test_a_run_keeps_its_report_where_nobody_can_be_told(command: Command, run_file: RunFile, tmp_path: Path) -> None:
+    """So few rows are set aside that there are none: the model and the report are there, with the reason."""
+    file = run_file(add="[gain]\nheld_out = 0.0001\n")
+    result = command("run", file, "--output", "run", "--json")
+    assert result.status == 0
+    assert result.json["status"] == "converged"
+    assert result.json["gain"]["status"] == "error"
+    assert "no client has held-out rows" in result.json["gain"]["message"]
+    assert json.loads((tmp_path / "run/summary.json").read_text())["gain"] == result.json["gain"]
+    assert (tmp_path / "run/model.npz").is_file()
+    page = (tmp_path / "run/report.html").read_text()
+    assert "Who gains by joining" in page
+    assert "no client has held-out rows" in page
+    people = command("run", file, "--output", "again")
+    assert "Who gains is not known: no client has held-out rows" in " ".join(people.out.split())
+
+
 def test_least_squares_say_a_threshold(command: Command, run_file: RunFile) -> None:
     file = run_file(("breast_cancer", "diabetes"), ('"Logistic"', '"Squared"'), ("clients = 4", "clients = 3"))
     file.write_text(file.read_text().replace('scheme = "dirichlet"\nalpha = 0.5\n', 'scheme = "iid"\n').replace(
@@ -106,3 +123,17 @@ def test_four_hospitals(command: Command) -> None:
     rows = command("gain", HEART, "--json").json["rows"]
     assert [row["client"] for row in rows] == ["cleveland", "hungarian", "switzerland", "va"]
     assert all(row["low"] < row["gain"] < row["high"] for row in rows)
+
+
+def test_the_rows_of_an_evaluation_serve_the_gain_too_and_two_shares_are_rejected(
+    command: Command, run_file: RunFile
+) -> None:
+    both = run_file(add="[evaluation]\nhold_out = 0.25\n\n[gain]\nfolds = 2\nheld_out = 0.4\n")
+    for called in (("gain", both), ("run", both)):
+        outcome = command(*called)
+        assert outcome.status == 2
+        assert "[gain] held_out is 0.4 and [evaluation] hold_out is 0.25" in outcome.sentence
+    assert sum(row["rows"] for row in command("gain", both, "--held-out", "0.5", "--json").json["rows"]) > 250
+    one = run_file(add="[evaluation]\nhold_out = 0.25\n\n[gain]\nfolds = 2\n")
+    rows = sum(row["rows"] for row in command("gain", one, "--json").json["rows"])
+    assert 130 < rows < 150  # a quarter of 569

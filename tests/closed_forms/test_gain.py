@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,16 +56,42 @@ def test_theorem_17() -> None:
 
 
 def test_what_does_not_fit_is_said() -> None:
+    wrong: Any
     for wrong in ((0, 10, 0.5, 1.0), (5, 0, 0.5, 1.0), (5, 10, -0.5, 1.0), (5, 10, 0.5, math.nan)):
         with pytest.raises(ConfigError):
             heterogeneity_threshold(*wrong)
+    options: dict[str, Any] = {"n": 5, "d": 10, "total": 50, "sigma": 0.5, "norm": 1.0}
+    for change in (
+        {"heterogeneity": math.nan},
+        {"heterogeneity": -3.0},
+        {"total": 4},
+        {"total": 0},
+        {"constant": -1.0},
+        {"sigma": -1.0},
+    ):
+        with pytest.raises(ConfigError):
+            gain_bound(**(options | {"heterogeneity": 1.0} | change))
+    for change in ({"kappa": -2.0}, {"kappa": math.nan}, {"r": 0}, {"r": 11}, {"r": 2.5}, {"total": 4}):
+        with pytest.raises(ConfigError):
+            subspace_gain_bound(**(options | {"r": 3, "kappa": 1.5} | change))
     X = [np.ones((3, 2)), np.ones((4, 2))]
+    for wrong_rows in ([X[0], np.full((4, 2), np.nan)], [X[0], np.ones((0, 2))], [X[0], np.ones((4, 3))], []):
+        with pytest.raises(DataError):
+            expected_gain(wrong_rows, np.ones((2, 2)), 0, 0.5, METHODS[0])
+    wrong = 0.5
+    with pytest.raises(ConfigError, match="client is a whole number"):
+        expected_gain(X, np.ones((2, 2)), wrong, 0.5, METHODS[0])
+    wrong = [["a", "b"]] * 2
+    with pytest.raises(DataError, match="truths are not an array of numbers"):
+        expected_gain(X, wrong, 0, 0.5, METHODS[0])
+    with pytest.raises(ConfigError, match="sigma"):
+        expected_gain(X, np.ones((2, 2)), 0, -1.0, METHODS[0])
     for shape in ((2, 3), (3, 2), (2,)):
         with pytest.raises(DataError, match="truths has a row of 2 numbers for each of 2 clients"):
             expected_gain(X, np.ones(shape), 0, 0.5, METHODS[0])
     with pytest.raises(DataError, match="client 2 of 2"):
         expected_gain(X, np.ones((2, 2)), 2, 0.5, METHODS[0])
-    for method in (METHODS[1], LocalSteps(0.1, 2000)):
+    for method in (METHODS[1], LocalSteps(0.1, 4), LocalSteps(0.1, 2000)):
         with pytest.raises(ConfigError, match="diverges"):
             expected_gain([100 * one for one in X], np.ones((2, 2)), 0, 0.5, method)
 
@@ -114,6 +141,7 @@ def test_without_noise_and_heterogeneity_joining_gains_everything(method: Method
     rich = expected_gain(X, truths, 1, 0.0, method)
     assert rich.local == 0.0  # it sees all of the truth by itself
     assert Gain(1.0, 0.0, None).ratio == math.inf
+    assert Gain(0.0, 0.0, None).ratio == 1.0
 
 
 @each_method
@@ -122,6 +150,45 @@ def test_joining_pays_until_heterogeneity_is_too_large(method: Method) -> None:
     assert gains == sorted(gains, reverse=True)
     assert gains[0] > 1
     assert gains[-1] < 1.5
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e-6, 1e-7, 1e-10])
+@each_method
+def test_the_gain_of_columns_in_other_units(method: Method, unit: float) -> None:
+    """The limit is linear in the targets, so that its expected error is a sum over unit targets. A singular value of
+    the size of the unit has a relative error of 1e-16 / unit."""
+    digits = 1e-11 + 1e-15 / unit
+    rng = np.random.default_rng(4)
+    X = [rng.standard_normal((n, 3)) * [1, 1, unit] for n in (30, 50)]
+    truths = (rng.standard_normal(3) + 0.3 * rng.standard_normal((2, 3))) / [1, 1, unit]
+    found = expected_gain(X, truths, 0, 1e-3, method)
+    ends = linear_limit(X, np.split(np.eye(80), [30]), method)
+    bias = ends @ np.concatenate([rows @ truth for rows, truth in zip(X, truths, strict=True)]) - truths[0]
+    assert found.federated == pytest.approx(bias @ bias + 1e-6 * np.sum(ends**2), rel=digits)
+    scaled = X[0] / [1, 1, unit]
+    alone = np.linalg.inv(scaled.T @ scaled).diagonal() / np.square([1, 1, unit])
+    assert found.local == pytest.approx(1e-6 * alone.sum(), rel=digits)
+
+
+def test_columns_that_rounding_hides_are_rejected() -> None:
+    X = [np.random.default_rng(4).standard_normal((n, 3)) * [1, 1, 1e-15] for n in (30, 50)]
+    with pytest.raises(DataError, match="standardise"):
+        expected_gain(X, np.ones((2, 3)), 0, 1e-3, METHODS[0])
+
+
+@pytest.mark.parametrize(("size", "best"), [(0.1, 2), (0.2, 5), (0.3, 9), (0.5, 19)])
+def test_the_best_round_is_inside(size: float, best: int) -> None:
+    """Truths smaller than the noise are best learned for a few rounds only. By a path of unit targets."""
+    rng = np.random.default_rng(4)
+    X = [rng.standard_normal((9, 8)) for _ in range(2)]
+    truths = np.full((2, 8), size)
+    method, sigma = LocalSteps(0.1), 1.0
+    found = expected_gain(X, truths, 0, sigma, method, rounds=200)
+    path = linear_path(X, np.split(np.eye(18), 2), method, 200)
+    biases = path @ np.concatenate([rows @ truth for rows, truth in zip(X, truths, strict=True)]) - truths[0]
+    errors = np.sum(biases**2, axis=1) + sigma**2 * np.sum(path**2, axis=(1, 2))
+    assert found.round == errors.argmin() == best
+    assert found.federated == pytest.approx(errors.min(), rel=1e-10)
 
 
 def test_directions_that_nobody_sees_stay_at_zero() -> None:

@@ -7,7 +7,7 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 
 from fedsolve.closed_forms.kernel_ridge import kernel_ridge
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, DataError
 from fedsolve.features import Gaussian, Matern, Sobolev
 from fedsolve.models import KernelExpansion
 
@@ -32,3 +32,12 @@ def test_by_name_and_by_object() -> None:
         kernel_ridge(Gaussian(0.7), 0.7, X, Y, 1e-2)
     with pytest.raises(ConfigError, match="gamma"):
         kernel_ridge("gaussian", None, X, Y, 1e-2)
+
+
+def test_what_does_not_fit_is_said() -> None:
+    for y in (Y[:-1], np.full((30, 2), np.nan), Y[..., None]):
+        with pytest.raises(DataError, match="a finite target for each row"):
+            kernel_ridge(Gaussian(0.7), None, X, y, 1e-2)
+    for weights in (np.zeros(30), -np.ones(30), np.ones(29), np.full(30, np.nan)):
+        with pytest.raises(DataError, match="sample_weight has a number of at least 0 for each of 30 rows"):
+            kernel_ridge(Gaussian(0.7), None, X, Y, 1e-2, sample_weight=weights)

@@ -8,6 +8,7 @@ from typing import Any
 
 import array_api_strict as strict
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.gaussian_process import kernels as theirs
@@ -61,7 +62,7 @@ KERNELS = [kernel for kernel, _ in EXPECTED]
 each = pytest.mark.parametrize("kernel", KERNELS, ids=str)
 
 
-@pytest.mark.parametrize(("kernel", "expected"), EXPECTED, ids=str)
+@pytest.mark.parametrize(("kernel", "expected"), EXPECTED, ids=[str(kernel) for kernel in KERNELS])
 def test_values(kernel: ExactKernel, expected: Any) -> None:
     np.testing.assert_allclose(kernel(X, Z), expected(X, Z), rtol=0, atol=1e-13)
     own = expected(X, X)
@@ -69,6 +70,61 @@ def test_values(kernel: ExactKernel, expected: Any) -> None:
         np.fill_diagonal(own, 1.0)  # scikit-learn takes the distance 0 for 2e-16, which a rough kernel notices
     np.testing.assert_allclose(kernel(X), own, rtol=0, atol=1e-13)
     np.testing.assert_array_equal(kernel(X), kernel(X, X))
+
+
+@pytest.mark.parametrize(("kernel", "expected"), EXPECTED, ids=str)
+@pytest.mark.parametrize("scale", [1e-3, 30.0])
+def test_values_of_small_and_large_columns(kernel: ExactKernel, expected: Any, scale: float) -> None:
+    """Also below zero, where the kernel allows it."""
+    shift = 0.0 if isinstance(kernel, Sobolev) else 0.5
+    A, B = scale * (X - shift), scale * (Z - shift)
+    right = expected(A, B)
+    np.testing.assert_allclose(kernel(A, B), right, rtol=1e-11, atol=1e-13 * max(1.0, np.abs(right).max()))
+
+
+OFFSETS = [0.0, 2000.0, 1e6, 1e8]
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplace(1.0), Cauchy(1.0), Matern(0.8), Matern(1.5)], ids=str)
+def test_rows_far_from_zero_keep_their_distances(kernel: ExactKernel, offset: float) -> None:
+    """k depends on x − z alone; the differences of the shifted rows are exact. Also with one row that is far off."""
+    A = X + offset
+    K = kernel(A)
+    np.testing.assert_allclose(K, kernel(A - A[0]), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(np.diagonal(K), 1.0, rtol=0, atol=1e-12)
+    assert np.linalg.eigvalsh(K)[0] >= -1e-11
+    alone = np.concatenate([A, np.full((1, 3), offset - 1e8)])
+    np.testing.assert_allclose(kernel(alone)[:20, :20], K, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(kernel(alone, A)[:20], K, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+def test_nystroem_features_of_rows_far_from_zero(offset: float) -> None:
+    """The kernel of its features is the kernel of the shifted rows."""
+    of = Nystroem(X + offset, 1.0)
+    K = Gaussian(1.0)(X + offset - offset)
+    np.testing.assert_allclose(of.block(X + offset) @ of.block(X + offset).T, K, rtol=0, atol=1e-9)
+
+
+@each
+@pytest.mark.parametrize("kind", ["uint8", "int64", "bool"])
+def test_whole_numbers_do_not_wrap_around(kernel: ExactKernel, kind: str) -> None:
+    A, B = (np.random.default_rng(seed).integers(0, 256, (6, 3)).astype(kind) for seed in (1, 2))
+    expected = kernel(A.astype(float), B.astype(float))
+    np.testing.assert_array_equal(kernel(A, B), expected)
+    np.testing.assert_array_equal(kernel(sp.csr_array(A), B), expected)
+    torch = optional("torch")
+    np.testing.assert_allclose(to_numpy(kernel(torch.asarray(A), torch.asarray(B))), expected, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("kernel", [one for one in KERNELS if not hasattr(one, "constant")], ids=str)
+def test_numbers_near_the_end_of_their_range(kernel: ExactKernel) -> None:
+    """Rows of 1e200 are far from those of 0, which no product on the way may spoil."""
+    far, near = np.full((1, 3), 1e200), np.zeros((1, 3))
+    assert kernel(far, near)[0, 0] == 0.0
+    if not isinstance(kernel, Sobolev):
+        assert kernel(far, far)[0, 0] == 1.0
 
 
 @each
@@ -118,6 +174,17 @@ def test_the_smoother_kernels_of_matern_near_the_ends() -> None:
     np.testing.assert_allclose(Matern(50.0)(r, origin), np.exp(-(r**2) / 2), rtol=0, atol=0.01)
 
 
+@pytest.mark.parametrize("nu", [1e-3, 0.5, 0.8, 1.5, 2.5, 7.3, 50.0])
+def test_far_points_have_nothing_in_common(nu: float) -> None:
+    r = np.concatenate([np.geomspace(1e-300, 1e300, 400), [np.inf]])[:, None]
+    values = Matern(nu)(r, np.zeros((1, 1)))[:, 0]
+    assert np.isfinite(values).all()
+    assert (np.diff(values) <= 1e-12).all()
+    assert values[0] == pytest.approx(1.0, abs=0.5 if nu < 0.1 else 1e-12)
+    assert (values[r[:, 0] >= 1e4] == 0).all()
+    assert np.isnan(Matern(nu)(np.array([[np.nan]]), np.zeros((1, 1)))).all()
+
+
 def test_near_points_keep_their_digits() -> None:
     """Far from the origin ‖x‖² + ‖z‖² − 2xᵀz loses the distance; its root would lose twice as many digits."""
     points = 1e3 + np.array([[0.0], [1e-6]])
@@ -156,7 +223,18 @@ def test_inputs_are_checked() -> None:
         Gaussian(1.0)(X[0])
     with pytest.raises(DataError, match=r"at least 0, got -0\.5; scale"):
         Sobolev()(X, Z - 0.5 - Z.min())
-    assert Sobolev()(X[:0], Z).shape == (0, 7)
+    for kernel in KERNELS:
+        assert kernel(X[:0], Z).shape == (0, 7)
+        assert kernel(X, Z[:0]).shape == (20, 0)
+    wrong: Any
+    for wrong in (X.tolist(), pd.DataFrame(X), "rows", 3.0):
+        with pytest.raises(DataError, match=f"got {type(wrong).__name__}; convert it"):
+            Gaussian(1.0)(wrong)
+        with pytest.raises(DataError, match=f"got {type(wrong).__name__}; convert it"):
+            Gaussian(1.0)(X, wrong)
+    for kind in (object, complex):
+        with pytest.raises(DataError, match="real numbers"):
+            Gaussian(1.0)(X.astype(kind))
 
 
 # ── Nyström on any kernel ──
@@ -173,6 +251,26 @@ def test_nystroem_features_of_all_rows_are_the_kernel(kernel: ExactKernel) -> No
     assert fingerprint(fs.Squared(features=again)) == fingerprint(fs.Squared(features=of))
     assert registry.build("feature map", json.loads(json.dumps(of.to_plain()))) == of
     np.testing.assert_array_equal(again.block(Z), of.block(Z))
+
+
+def test_off_the_range_of_the_landmarks_smooth_kernels_lose_digits() -> None:
+    """k(z) K⁻¹ k(x) is k(z, x) for landmarks x and any z. Gaussian kernels have eigenvalues near rounding, which count
+    where z is outside the range of the landmarks: 1e-9 inside, 1e-6 at three times the range. See `Nystroem`."""
+    draw = np.random.default_rng(0)
+    landmarks, points = draw.random((60, 2)), draw.random((25, 2))
+    for kernel, inside, outside in ((Gaussian(0.1), 1e-9, 1e-6), (Gaussian(1.0), 1e-9, 1e-6), (Matern(), 1e-12, 1e-12)):
+        of = Nystroem(landmarks, kernel=kernel)
+        for scale, digits in ((1.0, inside), (3.0, outside)):
+            found = of.block(scale * points) @ of.block(landmarks).T
+            np.testing.assert_allclose(found, kernel(scale * points, landmarks), rtol=0, atol=digits)
+
+
+def test_nystroem_of_what_is_no_kernel() -> None:
+    distance = CallableKernel(lambda A, B: -np.sqrt(np.square(A[:, None] - B[None]).sum(axis=2)))
+    with pytest.raises(DataError, match=r"no kernel: .* negative eigenvalue"):
+        Nystroem(X, kernel=distance).block(X)
+    with pytest.raises(DataError, match="missing or infinite"):
+        Nystroem(X, kernel=CallableKernel(lambda A, B: np.full((len(A), len(B)), np.nan))).block(X)
 
 
 def test_nystroem_with_kernels_by_name_is_unchanged() -> None:

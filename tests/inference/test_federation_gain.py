@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,11 +17,14 @@ import scipy.sparse as sp
 import fedsolve as fs
 from fedsolve.federation.transports import InProcess
 from fedsolve.inference import gain_table
+from fedsolve.inference.compared import Compared
 from fedsolve.inference.own_best_model import ONE_CLASS, own_best_model
 from fedsolve.inference.ratio_interval import ratio_of_means
 from fedsolve.losses import LinearLoss
 from fedsolve.runfiles import run_file as config
 from fedsolve.runfiles.problem import prepare
+from fedsolve.wire.messages import Reply
+from fedsolve.wire.parts import Part
 from tests.extras import optional
 from tests.faults.faulty import FaultyRoad
 from tests.loop.kinds import KMeans
@@ -158,7 +163,7 @@ def test_unequal_weights_count_for_less() -> None:
     s[0] = 500.0
     held = fs.Client("a", plain.X, plain.y, s).holding_out(np.arange(50))
     gains = fs.federation_gain(fs.run(fs.Newton(LOSSES["squared"]), [held]))
-    said = "a: cannot tell, it has 50 held-out rows, whose unequal weights make them worth 1, and 30 are needed."
+    said = "a: cannot tell, the weights of its held-out rows are so unequal that they say less than 30 rows do."
     assert gains.sentence("a") == said
 
 
@@ -184,7 +189,9 @@ def test_a_run_without_a_loss() -> None:
         fs.federation_gain(fs.LinearModel(np.zeros(2), False, "identity"))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wrong", [{"folds": 1}, {"folds": 2.5}, {"level": 1.0}, {"level": True}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"folds": 1}, {"folds": 2.5}, {"folds": 51}, {"level": 1.0}, {"level": True}, {"seed": -1}]
+)
 def test_wrong_settings(wrong: dict[str, Any]) -> None:
     with pytest.raises(fs.errors.ConfigError):
         fs.FederationGain(LOSSES["squared"], **wrong)
@@ -275,20 +282,20 @@ def test_an_absent_client_is_listed() -> None:
         assert "client-1: missing, " in str(gains)
 
 
-def test_a_failing_client_is_listed_where_a_quorum_is_enough() -> None:
+@pytest.mark.parametrize("quorum", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("still_open", [False, True], ids=["closed", "open"])
+def test_a_failing_client_is_listed_whatever_the_quorum(quorum: float, still_open: bool) -> None:
     loss = LOSSES["logistic"]
-    for participation in (fs.Participation(quorum=0.5), None):
-        held = clients("logistic")
-        held[1]._held.y[0] = 5.0
-        with fs.Session(held, also={"gain": fs.FederationGain(loss)}) as session:
-            run = fs.run(fs.Newton(loss), session, participation=participation)
-            if participation is None:
-                with pytest.raises(fs.errors.FedsolveError, match="labels of the logistic loss"):
-                    fs.federation_gain(run)
-                continue
-            gains = fs.federation_gain(run)
-        assert "labels of the logistic loss" in gains.missing["client-1"]
-        assert gains.clients["client-0"].gain is not None
+    held = clients("logistic")
+    held[1]._held.y[0] = 5.0
+    with fs.Session(held, also={"gain": fs.FederationGain(loss)}) as session:
+        run = fs.run(fs.Newton(loss), session, participation=fs.Participation(quorum=quorum))
+        gains = fs.federation_gain(run) if still_open else None
+        assert session.fed.participation.quorum == quorum
+    gains = gains or fs.federation_gain(run)
+    assert "labels of the logistic loss" in gains.missing["client-1"]
+    assert gains.clients["client-0"].gain is not None
+    assert gains.clients["client-2"].gain is not None
 
 
 def test_a_resumed_run(tmp_path: Path) -> None:
@@ -320,17 +327,38 @@ def test_a_client_with_one_row_to_learn_from() -> None:
     assert gains.clients["client-0"].verdict == "joining pays"
 
 
-def test_a_federated_model_without_error() -> None:
-    held = [replaced(one, one.X @ np.arange(4.0)) for one in clients("squared", fraction=None)]
-    loss = fs.Squared()
-    gains = fs.federation_gain(fs.run(fs.Newton(loss), fs.data.hold_out(held, 0.4)))
-    for one in gains.clients.values():
-        assert one.local_error is not None
-        assert one.verdict != "cannot tell"
+def test_models_without_error() -> None:
+    """Without noise both models are as good as rounding lets them be, and nobody gains by that."""
+    held = [replaced(one, one.X @ np.arange(4.0) + 1e6) for one in clients("squared", fraction=None)]
+    for loss in (fs.Squared(intercept="free"), fs.Squared(l2=1e-14, intercept="free")):
+        for whose in (held, held[:1]):
+            gains = fs.federation_gain(fs.run(fs.Newton(loss), fs.data.hold_out(whose, 0.4)))
+            assert {one.verdict for one in gains.clients.values()} == {"no clear difference"}
     zero = [replaced(one, 0.0 * one.y) for one in held]
     gains = fs.federation_gain(fs.run(fs.Newton(loss), fs.data.hold_out(zero, 0.4)))
-    assert gains.clients["client-0"].gain is None
-    assert "makes no error" in gains.sentence("client-0")
+    assert gains.sentence("client-0") == (
+        "client-0: no clear difference. Neither model makes an error on its 48 held-out rows."
+    )
+
+
+def test_one_model_without_error() -> None:
+    held = clients("squared", fraction=None)
+    held = [replaced(held[0], 0.0 * held[0].y).holding_out(np.arange(60)), *fs.data.hold_out(held[1:], 0.4)]
+    alone = fs.federation_gain(fs.run(fs.Newton(LOSSES["squared"]), held))
+    assert alone.clients["client-0"].verdict == "joining does not pay"
+    assert "Its own model makes no error on its 60 held-out rows" in alone.sentence("client-0")
+    other = fs.run(fs.Newton(LOSSES["squared"]), clients("squared"))
+    silent = [replaced(one, 0.0 * one.y) for one in clients("squared", fraction=None)]
+    silent = [replace_held(one, rows) for one, rows in zip(clients("squared"), silent, strict=True)]
+    run = fs.run(fs.Newton(LOSSES["squared"]), silent)
+    gains = fs.federation_gain(replace(run, model=replace(other.model, w=0 * other.model.w)))
+    assert gains.clients["client-0"].verdict == "joining pays"
+    assert "The federated model makes no error" in gains.sentence("client-0")
+
+
+def replace_held(one: fs.Client, rows: fs.Client) -> fs.Client:
+    one._held = rows
+    return one
 
 
 def replaced(one: fs.Client, y: np.ndarray) -> fs.Client:
@@ -349,10 +377,10 @@ def test_feature_maps_and_too_many_weights() -> None:
 
 def test_thresholds_and_sentences() -> None:
     held, loss = clients("squared"), LOSSES["squared"]
-    run = fs.run(fs.Newton(loss), held)
+    run = fs.run(fs.Newton(loss), held, preprocess=fs.data.Preprocess())
     gains = fs.federation_gain(run)
     told = list(gains.clients.values())
-    variance = np.average([min(one.local_error, one.federated_error) for one in told], weights=[o.rows for o in told])  # type: ignore[type-var, list-item]
+    variance = np.median([min(one.local_error, one.federated_error) for one in told])  # type: ignore[type-var]
     assert 0.7 < variance < 1.4  # of noise of variance 1
     total, norm = sum(one.n_samples for one in held), float(np.linalg.norm(run.model.coef))
     for one in held:
@@ -365,17 +393,250 @@ def test_thresholds_and_sentences() -> None:
     other = fs.federation_gain(fs.run(fs.Newton(LOSSES["logistic"]), clients("logistic")))
     assert other.threshold_sentence("client-0") is None
     assert "Theorem 16" not in str(other)
-    alone = fs.federation_gain(fs.run(fs.Newton(loss), held[:1]))
-    assert "shows no gain from joining" in (alone.threshold_sentence("client-0") or "")
+
+
+def test_why_there_is_no_threshold() -> None:
+    held, loss, prepared = clients("squared"), LOSSES["squared"], fs.data.Preprocess()
+    alone = fs.federation_gain(fs.run(fs.Newton(loss), held[:1], preprocess=prepared))
+    assert (alone.threshold_sentence("client-0") or "").endswith("heterogeneity: it has all rows.")
+    rng = np.random.default_rng(0)
+    noisy = [replaced(one, 1e3 * rng.standard_normal(len(one.y))) for one in clients("squared", fraction=None)]
+    run = fs.run(fs.Newton(fs.Squared(l2=100.0, intercept="free")), fs.data.hold_out(noisy, 0.4), preprocess=prepared)
+    said = fs.federation_gain(run).threshold_sentence("client-0") or ""
+    assert "so small against the noise" in said
+    assert "all rows" not in said.split("noise")[0]
+
+
+def test_thresholds_do_not_depend_on_units() -> None:
+    """After standardising only; and of rows that count alike."""
+    loss, prepared = LOSSES["squared"], fs.data.Preprocess()
+    plain = clients("squared", fraction=None)
+    large = [fs.Client(one.name, one.X * [1e3, 1, 1e-3, 1], one.y, feature_names=NAMES) for one in plain]
+    a, b = (
+        fs.federation_gain(fs.run(fs.Newton(loss), fs.data.hold_out(each, 0.4), preprocess=prepared))
+        for each in (plain, large)
+    )
+    assert a.clients["client-0"].threshold == pytest.approx(b.clients["client-0"].threshold, rel=1e-6)
+    unscaled = (None, fs.data.Preprocess(standardise=False))
+    for preprocess in unscaled:
+        gains = fs.federation_gain(fs.run(fs.Newton(loss), fs.data.hold_out(large, 0.4), preprocess=preprocess))
+        assert gains.clients["client-0"].threshold is None
+        assert "Theorem 16" not in str(gains)
+    masked = [fs.Client(one.name, one.X, one.y, np.arange(one.n_samples) % 2.0) for one in plain]
+    masked = [one.holding_out(np.arange(70)) for one in masked]
+    gains = fs.federation_gain(fs.run(fs.Newton(loss), masked, preprocess=prepared))
+    assert gains.clients["client-0"].gain is not None
+    assert gains.clients["client-0"].threshold is None
 
 
 def test_verdicts() -> None:
-    def verdict(low: float | None, high: float | None) -> str:
-        return gain_table.ClientGain(50, 50.0, 1.0, 1.0, 1.0, low, high, "").verdict
+    def verdict(low: float | None, high: float | None, few: bool = False) -> str:
+        return gain_table.ClientGain(50, 1.0, 1.0, 1.0, low, high, "", few_cases=few).verdict
 
     assert verdict(1.1, 2.0) == verdict(1.1, None) == "joining pays"
     assert verdict(0.5, 0.9) == "joining does not pay"
     assert verdict(0.5, 1.1) == verdict(0.5, None) == "no clear difference"
+    assert verdict(1 + 1e-12, 1 + 3e-12) == verdict(1 - 3e-12, 1 - 1e-12) == "no clear difference"
+    assert verdict(1.1, 2.0, few=True) == "cannot tell"
+
+
+# ── a client that joins nobody ──
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_l1_is_compared_with_l1(seed: int) -> None:
+    """Few columns of many count: a lasso is no reason to join if the client's own lasso is as good."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((370, 60))
+    y = 2 * X[:, 0] - 1.5 * X[:, 1] + X[:, 2] + rng.standard_normal(370)
+    alone = fs.Client("a", X, y).holding_out(np.arange(70, 370))
+    one = fs.federation_gain(fs.run(fs.Newton(fs.Squared(l1=0.15, intercept="free")), [alone])).clients["a"]
+    assert one.verdict != "joining pays"
+    assert one.gain is not None
+    assert one.gain < 1.05
+
+
+def test_the_same_model_is_no_gain() -> None:
+    """Where cross-validation chooses the run's own penalty, the two models differ by the tolerance of the run."""
+    equal = 0
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((160, 3))
+        y = (rng.random(160) < 1 / (1 + np.exp(-X[:, 0]))).astype(float)
+        alone = fs.Client("a", X, y).holding_out(np.arange(100, 160))
+        loss = fs.Logistic(l2=0.02, intercept="free")
+        one = fs.federation_gain(fs.run(fs.Newton(loss), [alone])).clients["a"]
+        assert one.low is not None
+        assert one.gain is not None
+        assert one.low <= one.gain <= (one.high or np.inf)
+        if abs(one.gain - 1) < 1e-7:
+            equal += 1
+            assert one.verdict == "no clear difference"
+    assert equal >= 3
+
+
+# ── clients that are opened again ──
+
+
+def test_the_models_own_preprocessing_is_used_again() -> None:
+    """One client's columns change after the run: that is its own affair, and not that of the others."""
+    loss = LOSSES["squared"]
+    before = fs.federation_gain(fs.run(fs.Newton(loss), clients("squared"), preprocess=fs.data.Preprocess()))
+    held = clients("squared")
+    run = fs.run(fs.Newton(loss), held, preprocess=fs.data.Preprocess())
+    held[2].X[:] = 50 * held[2].X + 30
+    after = fs.federation_gain(run)
+    for name in ("client-0", "client-1"):
+        assert after.clients[name].gain == before.clients[name].gain
+
+
+def test_other_rows_than_in_the_run_are_rejected() -> None:
+    loss = LOSSES["squared"]
+    run = fs.run(fs.Newton(loss), clients("squared"))
+    assert run.session is not None
+    run.session.transport = InProcess(clients("squared", (120, 80, 200)))
+    with pytest.raises(fs.errors.DataError, match=r"'client-1' has 48 rows .* and had 54"):
+        fs.federation_gain(run)
+
+
+def test_what_was_sent_is_in_a_ledger() -> None:
+    gains = fs.federation_gain(fs.run(fs.Newton(LOSSES["squared"]), clients("squared")))
+    assert gains.ledger is not None
+    assert {entry.client for entry in gains.ledger.entries() if entry.call == "gain.compare"} == set(gains.clients)
+    assert gains.ledger.total("algorithm").bytes_up == 0
+
+
+@pytest.mark.parametrize("transport", ["in_process", "processes"])
+def test_a_run_can_be_pickled_and_copied_without_its_clients(transport: str) -> None:
+    held = clients("squared")
+    run = fs.run(fs.Newton(LOSSES["squared"]), held, transport=transport)
+    text = pickle.dumps(run)
+    again, shallow, deep = pickle.loads(text), copy.copy(run), copy.deepcopy(run)
+    assert held[0].X[:1].tobytes() not in text
+    for one in (again, shallow, deep):
+        assert one.session is None
+        np.testing.assert_array_equal(one.model.w, run.model.w)
+        assert one.status == run.status
+        with pytest.raises(fs.errors.ConfigError, match="it was copied or pickled"):
+            fs.federation_gain(one)
+    assert replace(run, seed=run.seed).session is run.session
+    assert fs.federation_gain(run).clients
+
+
+def test_another_loss_than_the_models() -> None:
+    run = fs.run(fs.Newton(LOSSES["logistic"]), clients("logistic"))
+    with pytest.raises(fs.errors.ConfigError, match="the link 'logistic' and Squared is for 'identity'"):
+        fs.federation_gain(run, fs.FederationGain(LOSSES["squared"]))
+
+
+# ── what a client says ──
+
+
+class Liar(InProcess):
+    """One client says something else than it found."""
+
+    lie: ClassVar[dict[str, Any]] = {}
+
+    def deliver(self, requests: Any, deadline: float | None) -> Any:
+        for name, answer in super().deliver(requests, deadline):
+            parts = getattr(answer, "results", ())
+            if name == "client-1" and parts and isinstance(parts[0].value, Compared):
+                told = replace(parts[0].value, **self.lie)
+                answer = Reply(answer.preamble, answer.seconds, answer.counts, [Part(told)])
+            yield name, answer
+
+
+LIES: list[dict[str, Any]] = [
+    {"local_error": float("nan")},
+    {"local_error": float("inf")},
+    {"low": float("-inf")},
+    {"federated_error": -100.0},
+    {"local_error": -1.0},
+    {"federated_error": 0.0},
+    {"local_error": 1e300, "federated_error": 1e-300},
+    {"low": 5.0, "high": 7.0},
+    {"low": 2.0, "high": 0.5},
+    {"local_error": None},
+    {"low": None},
+    {"rows": 3},
+    {"rows": -1},
+    {"rows": 10**18},
+    {"how": "x" * 5_000_000},
+    {"how": "\x1b[31mred\n"},
+    {"how": "few rows"},
+    {"how": "few rows", "local_error": None, "federated_error": None, "low": None, "high": None, "few_cases": True},
+]
+
+
+@pytest.mark.parametrize("lie", LIES, ids=range(len(LIES)))
+@pytest.mark.parametrize("quorum", [0.0, 0.5])
+def test_what_cannot_be_true_is_nobody_elses_loss(lie: dict[str, Any], quorum: float) -> None:
+    loss = fs.FederationGain(LOSSES["squared"], folds=2)
+
+    def asked(told: dict[str, Any]) -> fs.inference.FederationGains:
+        transport = Liar(clients("squared", (60, 60, 60), 0.5))
+        transport.lie = told  # type: ignore[misc]
+        run = fs.run(fs.Newton(loss.loss), transport, participation=fs.Participation(quorum=quorum))
+        return fs.federation_gain(run, loss)
+
+    gains, honest = asked(lie), asked({})
+    assert list(gains.missing) == ["client-1"]
+    assert "answered " in gains.missing["client-1"]
+    assert len(str(gains)) < 2000
+    assert "\x1b" not in str(gains)
+    for name in ("client-0", "client-2"):
+        assert gains.clients[name].gain == honest.clients[name].gain
+    assert honest.missing == {}
+
+
+@pytest.mark.parametrize("lie", [{"rows": 2**50}, {"local_error": 1e200, "federated_error": 1e200}])
+def test_one_client_does_not_move_the_thresholds_of_all(lie: dict[str, Any]) -> None:
+    """What can be true though it is not: σ² is the median over the clients, and five have about the same."""
+    thresholds = []
+    for told in (lie, {}):
+        transport = Liar(clients("squared", (90,) * 5, 0.5))
+        transport.lie = told and {**told, "low": 0.0, "high": None}  # type: ignore[misc]
+        run = fs.run(fs.Newton(LOSSES["squared"]), transport, preprocess=fs.data.Preprocess())
+        gains = fs.federation_gain(run, fs.FederationGain(LOSSES["squared"], folds=2))
+        assert gains.missing == {}
+        thresholds.append(gains.clients["client-0"].threshold)
+    assert thresholds[0] == pytest.approx(thresholds[1], rel=0.3)
+
+
+def test_weights_do_not_leave_a_client_of_few_rows() -> None:
+    """The worth of two rows of weights 3 and 7 would tell their ratio."""
+    (plain,) = clients("squared", (40,), None)
+    one = fs.Client("a", plain.X, plain.y, np.r_[3.0, 7.0, np.ones(38)]).holding_out(np.arange(2))
+    found = fs.FederationGain(LOSSES["squared"]).compare(one, np.zeros(5))
+    assert found == Compared(2, "few rows")
+
+
+@pytest.mark.parametrize("kind", ["logistic", "softmax", "poisson"])
+def test_few_cases_are_no_verdict(kind: str) -> None:
+    """Errors and interval are told, and that so few cases do not say who gains."""
+    held, loss = clients(kind), LOSSES[kind]
+    y = held[0]._held.y
+    y[:] = 0.0
+    y[:4] = 1.0
+    gains = fs.federation_gain(fs.run(fs.Newton(loss), held))
+    one = gains.clients["client-0"]
+    assert one.verdict == "cannot tell"
+    assert None not in (one.gain, one.low)
+    which = "have a count above zero" if kind == "poisson" else "are of another class than most"
+    assert gains.sentence("client-0") == f"client-0: cannot tell, fewer than 5 of its 48 held-out rows {which}."
+    held = clients(kind)
+    y = held[0]._held.y
+    y[:] = 0.0
+    y[:5] = 1.0
+    assert fs.federation_gain(fs.run(fs.Newton(loss), held)).clients["client-0"].verdict != "cannot tell"
+
+
+def test_targets_too_small_to_square() -> None:
+    held = [replaced(one, 1e-170 * one.y) for one in clients("squared", fraction=None)]
+    run = fs.run(fs.Newton(LOSSES["squared"]), fs.data.hold_out(held, 0.4))
+    assert fs.federation_gain(run).sentence("client-0") == (
+        "client-0: cannot tell, the targets are too small to square their errors: give them a larger scale."
+    )
 
 
 def test_a_small_client_gains_and_one_of_another_kind_loses() -> None:

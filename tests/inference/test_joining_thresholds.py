@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.inference.joining_thresholds import bound_threshold, proved_threshold
+from fedsolve.inference.joining_thresholds import bound_threshold, proved_threshold, why_no_gain
 
 
 def test_the_papers_two_clients() -> None:
@@ -26,12 +26,27 @@ def test_the_bound_is_one_there(samples: int, features: int, radius: float) -> N
     total, noise = 5000, 0.7
     gamma = bound_threshold(samples, total, features, noise, radius)
     alone = min(noise**2 * features / samples, radius**2) + max(1 - samples / features, 0) * radius**2
-    bound = alone / (noise**2 * features / total + gamma**2)
+    bound = min(alone, radius**2) / (noise**2 * features / total + gamma**2)
     assert bound == pytest.approx(1.0) if gamma else bound <= 1
 
 
 def test_a_client_that_has_everything_gains_nothing() -> None:
     assert bound_threshold(5000, 5000, 20, 0.7, 3.0) == 0
+
+
+@pytest.mark.parametrize("samples", [1, 10, 50, 99, 100, 1000])
+@pytest.mark.parametrize("noise", [0.0, 0.1, 1.0, 10.0])
+def test_no_threshold_beyond_what_any_constant_allows(samples: int, noise: float) -> None:
+    """Alone, nobody's risk exceeds B²: the weights zero have that."""
+    assert bound_threshold(samples, 100_000, 100, noise, 1.0) <= 1.0
+
+
+def test_why_there_is_none() -> None:
+    assert why_no_gain(5000, 5000, 20, 0.7, 3.0) == "all rows"
+    assert why_no_gain(50, 5000, 20, 0.0, 3.0) == "no noise"
+    assert why_no_gain(50, 5000, 20, 0.7, 0.01) == "small weights"
+    assert why_no_gain(4999, 5000, 20, 0.7, 0.01) == "small weights"
+    assert why_no_gain(4999, 5000, 20, 0.7, 3.0) is None
 
 
 def test_what_the_proofs_give() -> None:

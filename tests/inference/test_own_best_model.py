@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.linear_model import ElasticNet, LogisticRegression, PoissonRegressor
 
 import fedsolve as fs
 from fedsolve.inference import own_best_model as module
 from fedsolve.inference.own_best_model import own_best_model
+from fedsolve.inference.own_sparse_fit import sparse_fit
 from fedsolve.losses import LinearLoss
 from tests.extras import optional
 
@@ -232,3 +233,96 @@ def test_several_outputs_and_offsets() -> None:
     offset = one.X @ np.arange(5.0)
     moved = own_best_model(fs.Client("a", one.X, one.y + offset, offset=offset), LOSSES["squared"]).w
     np.testing.assert_allclose(moved, alone, atol=1e-9)
+
+
+# ── an l1 penalty ──
+
+
+def sparse_client(kind: str, n: int = 70, p: int = 60) -> fs.Client:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, p))
+    eta = 2.0 * X[:, 0] - 1.5 * X[:, 1] + X[:, 2] + 0.5
+    y = eta + rng.standard_normal(n) if kind == "squared" else (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(float)
+    return fs.Client("a", X, y)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
+def test_the_lasso_is_scikit_learns(weighted: bool) -> None:
+    one = sparse_client("squared")
+    s = np.random.default_rng(1).uniform(0.5, 2.0, 70) if weighted else np.ones(70)
+    one = fs.Client("a", one.X, one.y, s if weighted else None)
+    for l1, l2 in ((0.15, 0.0), (0.05, 0.1)):
+        found = sparse_fit(one, fs.Squared(l1=l1, l2=l2, intercept="free"), 0.0, None)
+        other = ElasticNet(alpha=l1 + l2, l1_ratio=l1 / (l1 + l2), tol=1e-14, max_iter=1_000_000).fit(one.X, one.y, s)
+        np.testing.assert_allclose(found, np.r_[other.coef_, other.intercept_], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [
+        ("squared", fs.Squared(l1=0.15, intercept="free")),
+        ("logistic", fs.Logistic(l1=0.03, intercept="free")),
+        ("logistic", fs.Softmax(classes=2, l1=0.03, l2=0.001, intercept="free")),
+        ("logistic", fs.Poisson(l1=0.03, intercept="penalised")),
+    ],
+)
+def test_l1_is_fitted_as_a_run_fits_it(kind: str, loss: LinearLoss) -> None:
+    one = sparse_client(kind, p=20)
+    run = fs.run(fs.Newton(loss), [one], tolerance=1e-12)
+    np.testing.assert_allclose(sparse_fit(one, loss, 0.0, None), run.model.w, atol=1e-7)
+
+
+def test_l1_is_chosen_where_few_columns_count() -> None:
+    one, loss = sparse_client("squared"), fs.Squared(l1=0.15, intercept="free")
+    found = own_best_model(one, loss)
+    assert found.l1 > 0
+    assert np.count_nonzero(found.w[:-1]) < 30
+    assert loss in module._candidates(one, loss)  # the run's own penalties can be chosen
+    fresh = sparse_client("squared", 2000)  # of the same truth
+    error = np.mean((fresh.X @ found.w[:-1] + found.w[-1] - fresh.y) ** 2)
+    ridge = own_best_model(one, replace(loss, l1=0.0)).w
+    assert error < 0.7 * np.mean((fresh.X @ ridge[:-1] + ridge[-1] - fresh.y) ** 2)
+
+
+def test_l1_with_several_outputs_one_class_and_other_arrays() -> None:
+    one, loss = sparse_client("squared", p=8), fs.Squared(l1=0.1, intercept="free")
+    both = sparse_fit(fs.Client("a", one.X, np.c_[one.y, -one.y]), loss, 0.0, None)
+    alone = sparse_fit(one, loss, 0.0, None)
+    np.testing.assert_allclose(both, np.c_[alone, -alone], atol=1e-10)
+    torch = optional("torch")
+    other = own_best_model(fs.Client("a", torch.asarray(one.X), torch.asarray(one.y)), loss)
+    np.testing.assert_allclose(np.asarray(other.w), own_best_model(one, loss).w, atol=1e-8)
+    lacking = own_best_model(fs.Client("a", one.X, np.ones(70)), fs.Logistic(l1=0.01, intercept="free"))
+    assert lacking.how == module.ONE_CLASS
+    assert np.isfinite(lacking.w).all()
+
+
+# ── a penalty of zero, and fewer rows than columns ──
+
+
+@pytest.mark.parametrize("p", [4, 90], ids=["few columns", "many columns"])
+def test_without_noise_the_fit_without_penalty_wins(p: int) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, p))
+    one = fs.Client("a", X, X @ rng.standard_normal(p))
+    found = own_best_model(one, fs.Squared())
+    assert 0.0 in module._penalties(one, fs.Squared())
+    if p < 60:
+        assert found.penalty == 0
+        assert np.max(np.abs(X @ found.w - one.y)) < 1e-12
+
+
+@pytest.mark.parametrize("loss", [fs.Logistic(l2=0.01), fs.Poisson(l2=0.01), fs.Softmax(l2=0.01, classes=2)])
+@pytest.mark.parametrize("intercept", ["free", "penalised", None])
+def test_fewer_rows_than_columns(loss: LinearLoss, intercept: Any) -> None:
+    """In the span of the rows, or in all columns: the same weights."""
+    loss = replace(loss, intercept=intercept)
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((40, 70))
+    s, offset = rng.uniform(0.5, 2, 40), None if isinstance(loss, fs.Softmax) else rng.uniform(-1, 1, 40)
+    one = fs.Client("a", X, (X[:, 0] > 0.3).astype(float), s, offset=offset)
+    found = own_best_model(one, loss, folds=3)
+    plain = module._best(one, loss, module._candidates(one, loss), 3, 0)
+    assert found.penalty == plain.penalty
+    np.testing.assert_allclose(found.w, plain.w, atol=1e-7)
+    assert one.counts["hessians"] > 0

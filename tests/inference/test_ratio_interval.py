@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -70,11 +72,20 @@ def test_one_row_that_dominates_leaves_no_upper_end() -> None:
 
 
 def test_models_without_error() -> None:
-    a, nothing = np.ones(30), np.zeros(30)
-    assert (ratio_of_means(a, nothing).ratio, ratio_of_means(a, nothing).high) == (None, None)
-    perfect = ratio_of_means(nothing, a)
-    assert (perfect.ratio, perfect.low, perfect.high) == (0.0, 0.0, 0.0)
-    assert ratio_of_means(nothing, nothing).ratio is None
+    """Alike on both sides: what has no error is better, unless one row says so alone."""
+    a, _ = errors(30)
+    nothing = np.zeros(30)
+    pays, does_not = ratio_of_means(a, nothing), ratio_of_means(nothing, a)
+    assert pays.low > 1e15
+    assert does_not.high is not None
+    assert does_not.high < 1e-15
+    assert pays.ratio == pytest.approx(1 / does_not.ratio)
+    assert (1 / does_not.low, 1 / does_not.high) == pytest.approx((pays.high, pays.low))
+    both = ratio_of_means(nothing, nothing)
+    assert (both.ratio, both.low, both.high) == (1.0, 1.0, 1.0)
+    one = np.r_[1.0, np.zeros(29)]
+    assert ratio_of_means(one, nothing).low == 0
+    assert ratio_of_means(nothing, one).high is None
 
 
 @pytest.mark.parametrize("rows", [30, 100])
@@ -89,3 +100,28 @@ def test_it_covers(rows: int) -> None:
         hits += found.low <= 1.36 / 1.09 <= (found.high or np.inf)
     # 95 % at the level; 0.93 is 3.5 standard deviations below it.
     assert hits / trials > 0.93
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("size", [1e-2, 1e-5, 1e-8, 1e-12])
+def test_nearly_equal_errors_keep_their_digits(size: float, sign: float) -> None:
+    """The interval holds its own ratio, and shrinks with the difference: by decimals of 60 digits."""
+    a, b = errors(60)
+    a = b * (1 + sign * size * (0.3 + a / a.mean()))
+    found = ratio_of_means(a, b)
+    assert found.high is not None
+    assert found.low <= found.ratio <= found.high
+    with localcontext() as context:
+        context.prec = 60
+        first, second = ([Decimal(float(one)) for one in each] for each in (a, b))
+        n, t = Decimal(60), Decimal(float(stats.t.ppf(0.975, 59)))
+        mean_a, mean_b = sum(first) / n, sum(second) / n
+        over = t * t / (n * (n - 1))
+        aa = over * sum((x - mean_a) ** 2 for x in first)
+        ab = over * sum((x - mean_a) * (y - mean_b) for x, y in zip(first, second, strict=True))
+        bb = over * sum((y - mean_b) ** 2 for y in second)
+        p, q, c = mean_b**2 - bb, mean_a * mean_b - ab, mean_a**2 - aa
+        root = (q * q - p * c).sqrt()
+        exact = [float((q - root) / p - 1), float((q + root) / p - 1)]
+    # 1 + e is rounded to 1e-16, and so is each error.
+    assert [found.low - 1, found.high - 1] == pytest.approx(exact, rel=1e-9, abs=2e-15)

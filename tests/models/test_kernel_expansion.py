@@ -79,8 +79,11 @@ def test_classes_of_one_hot_targets(tmp_path: Path) -> None:
     found = fs.load_model(tmp_path / "model.npz").classify(NEW)
     assert found.tolist() == np.where(KERNELS[0](NEW, POINTS) @ ALPHA >= 0, "ill", "well").tolist()
     assert not model.is_classifier  # `predict` gives values
-    with pytest.raises(ConfigError, match="one output has no classes"):
-        KernelExpansion(POINTS, ALPHA, KERNELS[0]).classify(NEW)
+    for alpha in (ALPHA, ALPHA[:, None]):
+        with pytest.raises(ConfigError, match="one output has no classes"):
+            KernelExpansion(POINTS, alpha, KERNELS[0]).classify(NEW)
+    with pytest.raises(DataError, match="each of 3 classes needs an output, got 2 outputs"):
+        model.with_classes(("ill", "well", "neither"))
 
 
 def test_as_a_function() -> None:
@@ -128,6 +131,10 @@ def test_what_does_not_fit_is_said() -> None:
     holes[3, 1] = np.nan
     with pytest.raises(DataError, match=r"column 'dose', row 3 \(from 0\): missing"):
         model.predict(holes)
+    for infinite in (np.inf, -np.inf):
+        holes[3, 1] = infinite
+        with pytest.raises(DataError, match=r"column 'dose', row 3 \(from 0\): -?inf, expected a finite number"):
+            model.predict(holes)
     with pytest.raises(ConfigError, match="no weights that a run could start from"):
         fs.run(fs.Newton(fs.Squared()), [fs.Client("a", NEW, NEW[:, 0])], warm_start=model)
     with pytest.raises(ValueError, match="read-only"):

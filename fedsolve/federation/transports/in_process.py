@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, cast
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from fedsolve.errors import DataError
+from fedsolve.federation.asked_alike import answers_alike
 from fedsolve.federation.client import Client
 from fedsolve.federation.client_runtime import Ahead, Runtime
 from fedsolve.federation.memory import Memory
@@ -100,35 +101,41 @@ class InProcess:
     ) -> Iterator[tuple[str, Reply | Failure]]:
         """The answers of some clients in turn; of some, the first results are there already.
 
-        Each of the three parts of an answer is done for several clients before the next: between them lie passes over
-        the clients' data, which drive everything else out of the processor's cache.
+        Several clients are worked on side by side: between the parts of an answer lie passes over the clients' data,
+        which drive everything else out of the processor's cache. But large replies are given out at once, so that they
+        are summed while they are in the cache, and the next one uses the same memory.
         """
-        runtimes = self._runtimes
-        for start in range(0, len(asked), TOGETHER):
-            block = asked[start : start + TOGETHER]
-            prepared = [runtimes[name].prepare(request) for name, request in block]
-            done: list[Reply | Failure] = []
-            held, last, given = 0, len(block) - 1, 0
-            for place, memory in enumerate(prepared):
-                name, request = block[place]
-                if type(memory) is Memory:
-                    done.append(runtimes[name].run(request, memory, None if ahead is None else ahead.get(name)))
-                    held += _size(done[-1])
-                else:
-                    done.append(cast(Reply | Failure, memory))
-                if held <= LARGE and place < last:
-                    continue
-                # Large ones are summed at once: the next one uses the same memory, still in the cache.
-                done.reverse()
-                held = 0
-                while done:
-                    answer, memory = done.pop(), prepared[given]
-                    name, request = block[given]
-                    given += 1
-                    if type(memory) is Memory and type(answer) is Reply:
-                        answer = runtimes[name].finish(request, memory, answer)
-                    yield name, answer
-                    del answer  # or it would be alive while the next one is computed
+        place = 0
+        while place < len(asked):
+            name, request = asked[place]
+            alike: list[Reply | Failure] = []
+            if ahead is None:
+                alike = answers_alike(self._asked_alike(asked, place), request, LARGE)
+            if not alike:
+                alike.append(self._answer(name, request, None if ahead is None else ahead.get(name)))
+            alike.reverse()
+            while alike:
+                yield asked[place][0], alike.pop()
+                place += 1
+
+    def _asked_alike(self, asked: list[tuple[str, Request]], place: int) -> list[Runtime]:
+        """The clients from this place on that got the same request, as far as they are worked on side by side."""
+        runtimes: list[Runtime] = []
+        request = asked[place][1]
+        for name, given in asked[place : place + TOGETHER]:
+            if given is not request:
+                break
+            runtimes.append(self._runtimes[name])
+        return runtimes
+
+    def _answer(self, name: str, request: Request, ahead: Ahead | None) -> Reply | Failure:
+        """One client's answer."""
+        runtime = self._runtimes[name]
+        memory = runtime.prepare(request)
+        if not isinstance(memory, Memory):
+            return memory
+        reply = runtime.run(request, memory, ahead)
+        return runtime.finish(request, memory, reply) if isinstance(reply, Reply) else reply
 
     @property
     def remember_replies(self) -> bool:

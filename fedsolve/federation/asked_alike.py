@@ -1,0 +1,108 @@
+"""Answers of many clients that are asked one and the same thing, as nearly always in one process.
+
+What `Runtime` does client by client is done here for all of them in each of its three parts, and what follows from the
+request is worked out once. Whoever is not in the usual state is left to `Runtime`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+
+from fedsolve.errors import FedsolveError
+from fedsolve.federation.client_runtime import AgreedCall, Runtime, failure_of
+from fedsolve.federation.joining import JOINED
+from fedsolve.federation.links import UNLIMITED
+from fedsolve.federation.memory import Memory
+from fedsolve.wire.encoding import Part
+from fedsolve.wire.messages import MOST_CALLS, Counts, Failure, Reply, Request, overhead
+
+
+def answers_alike(runtimes: Sequence[Runtime], request: Request, most: int) -> list[Reply | Failure]:
+    """The answers of the first of these clients, as many as can be given in this way; often all, sometimes none.
+
+    Args:
+        runtimes: Of clients that got the request.
+        request: What they are asked.
+        most: No further answers are given once they hold so many bytes.
+    """
+    memories = _memories(runtimes, request)
+    if not memories:
+        return []
+    routes = request.routes.value
+    try:
+        calls = [runtimes[0].call(*each) for each in zip(routes, request.arguments, strict=True)]
+    except FedsolveError:
+        return []  # `Runtime` says so, for each client
+    answers = _answers(calls, runtimes, memories, request, most)
+    _commit(runtimes, memories, request, answers)
+    return answers
+
+
+def _memories(runtimes: Sequence[Runtime], request: Request) -> list[Memory]:
+    """What the first clients start from: those that agreed to the same, build on their latest reply, and have NumPy
+    arrays and a link without limit."""
+    _, attempt, _, _, number, used, _, _ = request.preamble
+    memories: list[Memory] = []
+    if not 0 < len(request.arguments) <= MOST_CALLS:
+        return memories
+    agreed = runtimes[0].agreed
+    for runtime in runtimes:
+        versions, client = runtime.versions, runtime.client
+        if attempt != runtime.attempt or not next(reversed(versions), -1) == used < number:
+            break
+        known = versions[used]
+        if known.get(JOINED) is not runtime.joined or runtime.agreed is not agreed:
+            break
+        if not client.is_numpy or client.link is not UNLIMITED:
+            break
+        memories.append(Memory(known, runtime.types))
+    return memories
+
+
+def _answers(
+    calls: Sequence[AgreedCall], runtimes: Sequence[Runtime], memories: Sequence[Memory], request: Request, most: int
+) -> list[Reply | Failure]:
+    """Run the calls for one client after the other."""
+    head, answers, held = request.preamble, list[Reply | Failure](), 0
+    steps = [
+        (call.function, call.protocol, arguments.value, (head.seed, head.round, head.exchange, index), call.scope)
+        for index, (call, arguments) in enumerate(zip(calls, request.arguments, strict=True))
+    ]
+    for runtime, memory in zip(runtimes, memories, strict=False):
+        client = runtime.client
+        client.vectors = client.room = None
+        results: list[Part] = []
+        counts: list[Counts] = []
+        started = perf_counter()
+        try:
+            for function, protocol, arguments, moment, scope in steps:
+                client.enter(memory, moment, scope)
+                part = Part(function(protocol, client, **arguments))
+                results.append(part)
+                counts.append(client.counts)
+                held += part.size
+        except Exception as error:  # reported, not hidden: the server raises it with the client's name
+            answers.append(failure_of(head, ".".join(request.routes.value[len(results)][:2]), error))
+            continue
+        if counts != runtime.counts:  # as a rule they are those of the last reply
+            runtime.counts, runtime.around = counts, overhead(counts)
+        answers.append(Reply(head, perf_counter() - started, counts, results, runtime.around))
+        if held > most:
+            break
+    return answers
+
+
+def _commit(
+    runtimes: Sequence[Runtime], memories: Sequence[Memory], request: Request, answers: list[Reply | Failure]
+) -> None:
+    """Remember what the calls remembered. Where that fails, the answer is that."""
+    _, _, _, _, number, used, keep, _ = request.preamble
+    for place, answer in enumerate(answers):
+        runtime, memory = runtimes[place], memories[place]
+        if type(answer) is not Reply:
+            continue
+        if keep == used and runtime.store is None and not runtime.serves.remember:
+            runtime.versions = {used: runtime.versions[used], number: memory.data}  # the one before, and this one
+        else:
+            answers[place] = runtime.finish(request, memory, answer)
