@@ -41,10 +41,9 @@ from fedsolve.inference.compared import (
 from fedsolve.inference.gain_table import ClientGain, FederationGains
 from fedsolve.inference.held_errors import few_cases, rounding
 from fedsolve.inference.joining_thresholds import NoGain, bound_threshold, why_no_gain
-from fedsolve.inference.judging import payload
+from fedsolve.inference.judging import as_weights
 from fedsolve.inference.own_best_model import own_best_model
 from fedsolve.inference.ratio_interval import effective_rows, ratio_of_means
-from fedsolve.inference.sent_model import SentModel
 from fedsolve.losses import LinearLoss, Squared
 from fedsolve.models.base import Model
 from fedsolve.numerics.linalg import to_numpy
@@ -348,9 +347,10 @@ def _weights(model: object, fed: Federation, loss: LinearLoss) -> Array:
     """The run's weights, as an evaluation would send them."""
     if not isinstance(model, Model):
         raise ConfigError(f"federation gain compares models of fedsolve, the run made a {type(model).__name__}")
-    w = payload(model, fed, loss)
-    if isinstance(w, SentModel):
+    is_raw = model.transform is not None and "preprocess" not in fed.protocols
+    if is_raw or type(model).weights_for is Model.weights_for:
         raise ConfigError(f"a {type(model).__name__} has no weights for these columns, which federation gain compares")
+    w = as_weights(model, fed, loss)
     link, expected = getattr(model, "link", None), loss.model(w).link
     if link not in (None, expected):
         raise ConfigError(

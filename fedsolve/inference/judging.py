@@ -295,10 +295,16 @@ def payload(model: Model | Array, fed: Federation, loss: Loss) -> Array | SentMo
     """
     if isinstance(model, Model):
         check_kind(model, kind_of(loss))
-        has_weights = type(model).weights_for is not Model.weights_for
-        if not has_weights or model.transform is not None:
+        if type(model).weights_for is Model.weights_for or model.transform is not None:
             check_classes(model, fed.classes)
             return send(model)
+    return as_weights(model, fed, loss)
+
+
+def as_weights(model: Model | Array, fed: Federation, loss: Loss) -> Array:
+    """The model's weights for the clients' columns: behind their preprocessing, which must be the model's own."""
+    w = model
+    if isinstance(model, Model):
         intercept = getattr(loss, "intercept", None) is not None
         features = getattr(loss, "features", None)
         preprocessed = "preprocess" in fed.protocols
@@ -310,8 +316,6 @@ def payload(model: Model | Array, fed: Federation, loss: Loss) -> Array | SentMo
                 instead="judge it as it was fitted, or give its weights alone, model.w, if you know that they fit",
             )
         )
-    else:
-        w = model
     w = np.asarray(w, dtype=np.float64)
     shape = loss.shape(fed.features, fed.outputs)
     if w.shape != shape:
