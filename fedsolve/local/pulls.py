@@ -26,6 +26,7 @@ from fedsolve.local.base import LocalSolver, as_linear, reach_of
 from fedsolve.local.gradient_steps import Adam, Steps
 from fedsolve.local.proximal_steps import ProximalSteps
 from fedsolve.losses import LinearLoss, Loss
+from fedsolve.numerics.scalars import positive
 from fedsolve.typing import Array
 from fedsolve.wire.arguments import require_positive
 
@@ -33,8 +34,7 @@ from fedsolve.wire.arguments import require_positive
 def check_pull(who: str, loss: Loss, pull: float | None, local: LocalSolver | None) -> None:
     """Raise ConfigError for a pull that is no positive number, and for None where nothing says how strong it is."""
     if pull is not None:
-        if isinstance(pull, bool) or not isinstance(pull, int | float) or not 0 < pull < math.inf:
-            raise ConfigError(f"pull is the positive weight of the proximal term, or None, got {pull!r}")
+        positive("pull, the weight of the proximal term (or None),", pull)
         return
     if local is not None and not isinstance(loss, LinearLoss) and not _adds_gradients(local):
         raise ConfigError(
