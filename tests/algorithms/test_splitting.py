@@ -197,7 +197,7 @@ def test_half_of_the_clients_in_each_round_are_enough(kind: Any, warm: bool) -> 
     assert SQUARED.distance(found.model.w) <= 1e-8
 
 
-@pytest.mark.parametrize("kind", BOTH, ids=names)
+@pytest.mark.parametrize("kind", [*BOTH, fs.Scaffold], ids=names)
 def test_where_a_client_is_lost_the_objective_of_the_others_is_minimised(kind: Any) -> None:
     clients = fs.data.partition(SQUARED.X, SQUARED.y, fs.data.IID(), clients=4, seed=2)
     road = Road(clients, {"client-2": range(6, 10_000)})
@@ -210,7 +210,7 @@ def test_where_a_client_is_lost_the_objective_of_the_others_is_minimised(kind: A
     np.testing.assert_allclose(found.model.w, expected, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", BOTH, ids=names)
+@pytest.mark.parametrize("kind", [*BOTH, fs.Scaffold], ids=names)
 def test_a_client_that_comes_back_counts_again(kind: Any) -> None:
     clients = fs.data.partition(SQUARED.X, SQUARED.y, fs.data.IID(), clients=4, seed=2)
     road = Road(clients, {"client-2": range(6, 14)})
@@ -219,6 +219,19 @@ def test_a_client_that_comes_back_counts_again(kind: Any) -> None:
     assert found.converged
     assert found.state.epoch == 2
     assert SQUARED.distance(found.model.w) <= 1e-8
+
+
+@pytest.mark.parametrize("kind", BOTH, ids=names)
+def test_without_a_minimum_a_long_run_says_so(kind: Any) -> None:
+    """The pull falls with the curvature, until 100 Newton steps do not solve a client's problem any more."""
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    y = (X[:, 0] > 0).astype(float)
+    clients = [
+        fs.Client(name, X[part], y[part]) for name, part in zip("abc", np.split(np.arange(60), [20, 50]), strict=True)
+    ]
+    found = fs.run(kind(fs.Logistic(intercept="free")), clients, rounds=400, measure=20)
+    assert found.status == "diverged"
+    assert "no finite minimum" in found.message
 
 
 # Momentum on fixed batches under a schedule: a wrong seed, round or memory shows.
@@ -279,5 +292,7 @@ def test_a_network_is_trained_by_local_steps(kind: Any) -> None:
 @pytest.mark.parametrize("kind", BOTH, ids=names)
 @pytest.mark.parametrize("pull", [0.0, -1.0, float("inf"), float("nan"), "1", True])
 def test_a_pull_is_positive(kind: Any, pull: Any) -> None:
-    with pytest.raises(fs.errors.ConfigError, match="positive weight of the proximal term"):
+    with pytest.raises(
+        fs.errors.ConfigError, match=r"the weight of the proximal term \(or None\), is a positive number"
+    ):
         kind(SQUARED.loss, pull=pull)
