@@ -8,11 +8,11 @@ Federated Learning Based on Dynamic Regularization (Algorithm 1 with α = pull, 
     ICLR 2021.
 
 Each client remembers g_i between rounds, and h = Σ p_i g_i over all clients, whoever answers. At the fixed point all
-w_i are w, so g_i = ∇f_i(w), and h = 0: w is the pooled solution, for every pull and however well the clients solve
-their problems. Where all answer and solve exactly this is Douglas-Rachford splitting, which converges for convex
-objectives, also of clients with fewer samples than features. Linear convergence: 1 − 1/√κ a round, if the pull
-suits. Rounds of one model each way. The server sees only sums of the clients' replies, and each client's
-smoothness where a local solver has no step size.
+w_i are w, so g_i = ∇f_i(w), and h = 0: w is the pooled solution, for every pull, also if clients only take some
+gradient steps. Where all answer and solve exactly this is Douglas-Rachford splitting, which converges for convex
+objectives, also of clients with fewer samples than features. Linear convergence: 1 − 1/√κ a round, if the pull suits.
+Rounds of one model each way. The server sees only sums of the clients' replies, and each client's smoothness where a
+local solver has no step size.
 """
 
 from __future__ import annotations
@@ -51,10 +51,12 @@ class FedDyn:
     """Local minima whose regularisation changes with the client's own gradient.
 
     loss   the objective
-    pull   the weight of the proximal term; None (default) finds it from the curvature that the clients meet, anew after
-           rounds 2, 4, 8, … It changes how many rounds it takes, not where they end
+    pull   the weight of the proximal term; None (default) begins with the mean curvature and finds it from the
+           curvature that the clients meet, anew after rounds 2, 4, 8, …; with a local solver it stays as it begins. It
+           changes how many rounds it takes, not where they end
     local  how a client solves its problem: None (default) exactly; a local solver such as GradientSteps(steps=10)
-           takes any loss, and ends at the same solution
+           takes any loss, and ends at the same solution. Momentum and Adam overshoot: it may diverge or stall with
+           them, and Adam on a loss without Hessians needs a pull
     """
 
     loss: Loss

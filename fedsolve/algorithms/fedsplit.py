@@ -53,11 +53,12 @@ class FedSplit:
     """Local proximal steps between two reflections.
 
     loss   the objective
-    pull   1 / the paper's s, the weight of the proximal term; None (default) finds it from the curvature that the
-           clients meet, anew after rounds 2, 4, 8, … It changes how many rounds it takes, not where they end
+    pull   1 / the paper's s, the weight of the proximal term; None (default) begins with the mean curvature
+           and finds it from the curvature that the clients meet, anew after rounds 2, 4, 8, …; with a local solver it
+           stays as it begins. It changes how many rounds it takes, not where they end
     local  how a client solves its problem: None (default) exactly; a local solver such as GradientSteps(steps=10)
            takes any loss, and ends at the same solution. Momentum and Adam overshoot, which a reflection doubles: it
-           may diverge with them
+           may diverge or stall with them, and Adam on a loss without Hessians needs a pull
     """
 
     loss: Loss
