@@ -8,27 +8,26 @@ Federated Learning Based on Dynamic Regularization (Algorithm 1 with α = pull, 
     ICLR 2021.
 
 Each client remembers g_i between rounds, and h = Σ p_i g_i over all clients, whoever answers. At the fixed point all
-w_i are w, so g_i = ∇f_i(w), and h = 0: w is the pooled solution, for every pull and however well the clients solve
-their problems. Where all answer and solve exactly this is Douglas-Rachford splitting, which converges for convex
-objectives, also of clients with fewer samples than features. Linear convergence: 1 − 1/√κ a round, if the pull
-suits. Rounds of one model each way. The server sees only sums of the clients' replies, and each client's
-smoothness where a local solver has no step size.
+w_i are w, so g_i = ∇f_i(w), and h = 0: w is the pooled solution, for every pull, also if clients only take some
+gradient steps. Where all answer and solve exactly this is Douglas-Rachford splitting, which converges for convex
+objectives, also of clients with fewer samples than features. Linear convergence: 1 − 1/√κ a round, if the pull suits.
+Rounds of one model each way. The server sees only sums of the clients' replies, and each client's smoothness where a
+local solver has no step size.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.local import LocalSolver, ProximalSteps, first_step, step_in_round
 from fedsolve.local.base import declare_needs
 from fedsolve.local.proximal_steps import proximal_footprint
-from fedsolve.local.pulls import FIRST, renewed
+from fedsolve.local.pulls import begun, check_pull, is_exact, own_pull, renewed
 from fedsolve.losses import Loss
 from fedsolve.losses.footprint import Footprint, Sizes
 from fedsolve.models import Model
@@ -44,6 +43,7 @@ class State:
     step_size: float
     objective: float  # the share of the weight whose objective is minimised
     epoch: int = 0  # how often that has changed, and all g_i began anew
+    tuned: bool = False  # whether the pull was found in the course of the run
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,12 @@ class FedDyn:
     """Local minima whose regularisation changes with the client's own gradient.
 
     loss   the objective
-    pull   the weight of the proximal term; None (default) finds it from the curvature that the clients meet, anew after
-           rounds 2, 4, 8, … It changes how many rounds it takes, not where they end
+    pull   the weight of the proximal term; None (default) begins with the mean curvature and finds it from the
+           curvature that the clients meet, anew after rounds 2, 4, 8, …; with a local solver it stays as it begins. It
+           changes how many rounds it takes, not where they end
     local  how a client solves its problem: None (default) exactly; a local solver such as GradientSteps(steps=10)
-           takes any loss, and ends at the same solution
+           takes any loss, and ends at the same solution. Momentum and Adam overshoot: it may diverge or stall with
+           them, and Adam on a loss without Hessians needs a pull
     """
 
     loss: Loss
@@ -64,15 +66,18 @@ class FedDyn:
     needs: ClassVar[frozenset[str]] = frozenset({"minimise"})
 
     def __post_init__(self) -> None:
-        if self.pull is not None and not 0 < self.pull < float("inf"):
-            raise ConfigError(f"pull is the positive weight of the proximal term, or None, got {self.pull}")
         declare_needs(self, self.local, pull=True)
+        check_pull("FedDyn", self.loss, self.pull, self.local)
 
     # ── clients ──
 
     @client_step
     def smoothness(self, client: Client) -> float:
         return self.loss.smoothness(client)
+
+    @client_step
+    def first_pull(self, client: Client, w: Array, step_size: float) -> float:
+        return own_pull(self.loss, self.local, client, w, step_size)
 
     @client_step
     def local_update(
@@ -94,18 +99,19 @@ class FedDyn:
 
     def start(self, fed: Federation) -> State:
         w, step_size = fed.start_point(self.loss), first_step(fed, self.local, self.smoothness)
-        return State(w, np.zeros(w.shape), self.pull or FIRST, step_size, fed.objective)
+        pull = self.pull or begun(fed.mean(self.first_pull, w=w, step_size=step_size))
+        return State(w, np.zeros(w.shape), pull, step_size, fed.objective)
 
     def round(self, fed: Federation, state: State) -> State:
         if fed.objective != state.objective:  # a client is lost, or back: h must not count who does not count
-            state = State(state.w, np.zeros(state.w.shape), state.pull, state.step_size, fed.objective, state.epoch + 1)
-        w, pull, epoch = state.w, state.pull, state.epoch
+            state = replace(state, h=np.zeros(state.w.shape), objective=fed.objective, epoch=state.epoch + 1)
+        w, pull, epoch, tuned = state.w, state.pull, state.epoch, state.tuned
         step_size = step_in_round(fed, self.local, state.step_size, pull)
         move, moved, turned = fed.mean(self.local_update, w=w, pull=pull, step_size=step_size, epoch=epoch)
         h = state.h - fed.cohort.share / state.objective * pull * move
-        if self.pull is None:
-            pull = renewed(fed, pull, moved, turned)
-        return State(w + move - h / pull, h, pull, state.step_size, state.objective, epoch)
+        if self.pull is None and is_exact(self.local):
+            pull, tuned = renewed(fed, pull, tuned, moved, turned)
+        return replace(state, w=w + move - h / pull, h=h, pull=pull, tuned=tuned)
 
     def footprint(self, sizes: Sizes) -> Footprint:
         return proximal_footprint(self.loss, self.local, sizes, held=2)

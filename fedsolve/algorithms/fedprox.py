@@ -27,6 +27,7 @@ from fedsolve.local.proximal_steps import proximal_footprint
 from fedsolve.losses import Loss
 from fedsolve.losses.footprint import Footprint, Sizes
 from fedsolve.models import Model
+from fedsolve.numerics.scalars import positive
 from fedsolve.typing import Array
 from fedsolve.wire.arguments import require_positive
 
@@ -55,8 +56,7 @@ class FedProx:
     needs: ClassVar[frozenset[str]] = frozenset({"minimise"})
 
     def __post_init__(self) -> None:
-        if not 0 < self.pull < float("inf"):
-            raise ConfigError(f"pull is the positive weight of the proximal term, got {self.pull}")
+        positive("pull, the weight of the proximal term,", self.pull)
         declare_needs(self, self.local, pull=True)
 
     # ── clients ──

@@ -17,16 +17,15 @@ of the clients' replies, and each client's smoothness where a local solver has n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.local import LocalSolver, ProximalSteps, first_step, step_in_round
 from fedsolve.local.base import declare_needs
 from fedsolve.local.proximal_steps import proximal_footprint
-from fedsolve.local.pulls import FIRST, renewed
+from fedsolve.local.pulls import begun, check_pull, is_exact, own_pull, renewed
 from fedsolve.losses import Loss
 from fedsolve.losses.footprint import Footprint, Sizes
 from fedsolve.models import Model
@@ -42,6 +41,7 @@ class State:
     step_size: float
     objective: float  # the share of the weight whose objective is minimised
     epoch: int = 0  # how often that has changed, and all z_j began anew
+    tuned: bool = False  # whether the pull was found in the course of the run
 
     @property
     def w(self) -> Array:
@@ -53,11 +53,12 @@ class FedSplit:
     """Local proximal steps between two reflections.
 
     loss   the objective
-    pull   1 / the paper's s, the weight of the proximal term; None (default) finds it from the curvature that the
-           clients meet, anew after rounds 2, 4, 8, … It changes how many rounds it takes, not where they end
+    pull   1 / the paper's s, the weight of the proximal term; None (default) begins with the mean curvature
+           and finds it from the curvature that the clients meet, anew after rounds 2, 4, 8, …; with a local solver it
+           stays as it begins. It changes how many rounds it takes, not where they end
     local  how a client solves its problem: None (default) exactly; a local solver such as GradientSteps(steps=10)
            takes any loss, and ends at the same solution. Momentum and Adam overshoot, which a reflection doubles: it
-           may diverge with them
+           may diverge or stall with them, and Adam on a loss without Hessians needs a pull
     """
 
     loss: Loss
@@ -67,15 +68,18 @@ class FedSplit:
     needs: ClassVar[frozenset[str]] = frozenset({"minimise"})
 
     def __post_init__(self) -> None:
-        if self.pull is not None and not 0 < self.pull < float("inf"):
-            raise ConfigError(f"pull is the positive weight of the proximal term, or None, got {self.pull}")
         declare_needs(self, self.local, pull=True)
+        check_pull("FedSplit", self.loss, self.pull, self.local)
 
     # ── clients ──
 
     @client_step
     def smoothness(self, client: Client) -> float:
         return self.loss.smoothness(client)
+
+    @client_step
+    def first_pull(self, client: Client, w: Array, step_size: float) -> float:
+        return own_pull(self.loss, self.local, client, w, step_size)
 
     @client_step
     def local_update(
@@ -103,21 +107,20 @@ class FedSplit:
 
     def start(self, fed: Federation) -> State:
         x, step_size = fed.start_point(self.loss), first_step(fed, self.local, self.smoothness)
-        return State(x, x if x.any() else None, self.pull or FIRST, step_size, fed.objective)
+        pull = self.pull or begun(fed.mean(self.first_pull, w=x, step_size=step_size))
+        return State(x, x if x.any() else None, pull, step_size, fed.objective)
 
     def round(self, fed: Federation, state: State) -> State:
         if fed.objective != state.objective:  # a client is lost, or back: x is to be the mean of those who count
-            state = State(state.x, state.x, state.pull, state.step_size, fed.objective, state.epoch + 1)
-        x, origin, pull, epoch = state.x, state.origin, state.pull, state.epoch
+            state = replace(state, origin=state.x, objective=fed.objective, epoch=state.epoch + 1)
+        x, origin, pull, epoch, tuned = state.x, state.origin, state.pull, state.epoch, state.tuned
         step_size = step_in_round(fed, self.local, state.step_size, pull)
         change, moved, turned = fed.mean(
             self.local_update, x=x, origin=origin, pull=pull, step_size=step_size, epoch=epoch
         )
-        if self.pull is None:
-            pull = renewed(fed, pull, moved, turned)
-        return State(
-            x + fed.cohort.share / state.objective * change, origin, pull, state.step_size, state.objective, epoch
-        )
+        if self.pull is None and is_exact(self.local):
+            pull, tuned = renewed(fed, pull, tuned, moved, turned)
+        return replace(state, x=x + fed.cohort.share / state.objective * change, pull=pull, tuned=tuned)
 
     def footprint(self, sizes: Sizes) -> Footprint:
         return proximal_footprint(self.loss, self.local, sizes, held=3)

@@ -15,7 +15,7 @@ replies, and each client's smoothness where no step size is given.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -37,6 +37,8 @@ class State:
     x: Array
     c: Array
     step_size: float
+    objective: float = 1.0  # the share of the weight whose objective is minimised
+    epoch: int = 0  # how often that has changed, and all c_i began anew
 
     @property
     def w(self) -> Array:
@@ -65,6 +67,8 @@ class Scaffold:
         if self.option not in ("I", "II", None):
             raise ConfigError(f"option is 'I', 'II' or None, got {self.option!r}")
         declare_needs(self, self.local, pull=False)
+        if self.option == "II" and not hasattr(self.local, "reach"):
+            raise ConfigError(f"the way of {self.local!r} is no sum of gradients; take option 'I' or None")
 
     # ── clients ──
 
@@ -74,7 +78,16 @@ class Scaffold:
 
     @client_step
     def local_update(self, client: Client, x: Array, c: Array, step_size: float) -> tuple[Array, Array]:
-        c_i = client.memory.get("c_i")
+        return self._update(client, x, c, step_size, 0)
+
+    @client_step
+    def update_in_epoch(self, client: Client, x: Array, c: Array, step_size: float, epoch: int) -> tuple[Array, Array]:
+        """As `local_update`, after clients were lost or came back: a c_i of an earlier epoch does not count."""
+        return self._update(client, x, c, step_size, epoch)
+
+    def _update(self, client: Client, x: Array, c: Array, step_size: float, epoch: int) -> tuple[Array, Array]:
+        known = client.memory.get("epoch", 0) == epoch
+        c_i = client.memory.get("c_i") if known else None
         if c_i is None:
             c_i = 0.0 * x
         require_positive("step_size", step_size)
@@ -82,6 +95,8 @@ class Scaffold:
         y_i = self.local.run(self.loss, client, x, step_size, correction=c - c_i)
         c_i_new = self._control(client, x, y_i, c_i - c, step_size)
         client.memory["c_i"] = c_i_new
+        if not known:
+            client.memory["epoch"] = epoch
         return y_i - x, c_i_new - c_i
 
     def _control(self, client: Client, x: Array, y_i: Array, from_c: Array, step_size: float) -> Array:
@@ -97,12 +112,18 @@ class Scaffold:
     def start(self, fed: Federation) -> State:
         step_size = first_step(fed, self.local, self.smoothness)
         x = fed.start_point(self.loss)
-        return State(x, np.zeros(x.shape), step_size)
+        return State(x, np.zeros(x.shape), step_size, fed.objective)
 
     def round(self, fed: Federation, state: State) -> State:
+        if fed.objective != state.objective:  # a client is lost, or back: c must not count who does not count
+            state = replace(state, c=np.zeros(state.x.shape), objective=fed.objective, epoch=state.epoch + 1)
+        x, c, epoch = state.x, state.c, state.epoch
         step_size = step_in_round(fed, self.local, state.step_size)
-        dx, dc = fed.mean(self.local_update, x=state.x, c=state.c, step_size=step_size)
-        return State(state.x + dx, state.c + fed.cohort.share * dc, state.step_size)
+        if epoch:
+            dx, dc = fed.mean(self.update_in_epoch, x=x, c=c, step_size=step_size, epoch=epoch)
+        else:
+            dx, dc = fed.mean(self.local_update, x=x, c=c, step_size=step_size)
+        return replace(state, x=x + dx, c=c + fed.cohort.share / state.objective * dc)
 
     def footprint(self, sizes: Sizes) -> Footprint:
         return Footprint(held=sizes.weights, sent=2 * sizes.weights)

@@ -60,11 +60,14 @@ def needs_of(local: LocalSolver | None) -> frozenset[str]:
 
 
 def declare_needs(algorithm: object, local: LocalSolver | None, *, pull: bool) -> None:
-    """An algorithm needs of its loss what its local solver needs. Raises ConfigError for a solver that needs a pull, in
-    an algorithm that has none."""
+    """An algorithm needs of its loss what its local solver needs. Raises ConfigError for what is no local solver, and
+    for a solver that needs a pull, in an algorithm that has none."""
+    who = type(algorithm).__name__
+    if (local is None and not pull) or isinstance(local, type) or not isinstance(local, LocalSolver | None):
+        known = "" if not pull else ", or None"
+        raise ConfigError(f"{who}'s local is a local solver such as GradientSteps(steps=5){known}, got {local!r}")
     needs = needs_of(local)
     if "minimise" in needs and not pull:
-        who = type(algorithm).__name__
         raise ConfigError(f"{who} has no pull, which {type(local).__name__} needs; use FedProx, FedDyn or FedSplit")
     own: frozenset[str] = getattr(type(algorithm), "needs", frozenset())
     object.__setattr__(algorithm, "needs", own - {"minimise"} | needs)

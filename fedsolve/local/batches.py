@@ -32,10 +32,9 @@ class Batched:
 
     def check_batches(self) -> None:
         """Raise ConfigError for numbers and words that make no sense."""
-        if self.steps < 1:
-            raise ConfigError(f"at least one local step is needed, got {self.steps}")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise ConfigError(f"batch_size is at least 1, got {self.batch_size}")
+        whole("steps", self.steps, least=1)
+        if self.batch_size is not None:
+            whole("batch_size", self.batch_size, least=1)
         if self.epochs is not None:
             whole("epochs", self.epochs, least=1)
         if self.batches not in ("shuffled", "fixed"):
@@ -118,9 +117,12 @@ class Batched:
     # ── fixed ──
 
     def _fixed(self, client: Client) -> Iterator[Client]:
-        """The same batches in every round, and from each of them again and again in the same order."""
+        """The same batches again and again in the same order. A round begins where the last one ended, so that none is
+        left out for good where there are more of them than steps; after whole epochs that is at the first one."""
         parts = _partition(client, self.batch_size or 1)
-        for step in range(self.count(client)):
+        steps = self.count(client)
+        begin = (client.moment[1] - 1) * steps
+        for step in range(begin, begin + steps):
             yield parts[step % len(parts)]
 
 

@@ -12,6 +12,7 @@ from fedsolve.federation.client import Client
 from fedsolve.local.batches import Batched, Batches, Scale
 from fedsolve.local.schedules import Schedule
 from fedsolve.losses import Loss
+from fedsolve.numerics.scalars import positive
 from fedsolve.typing import Array, Namespace
 
 # Makes a step of the gradient there, and remembers what it needs for the next one.
@@ -31,11 +32,12 @@ class Steps(Batched, ABC):
     schedule: Schedule | None = field(default=None, kw_only=True)
 
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
+    linear: ClassVar[bool] = True  # whether c times the gradients is c times the steps
 
     def __post_init__(self) -> None:
         self.check_batches()
-        if self.step_size is not None and not self.step_size > 0:
-            raise ConfigError(f"step_size is positive, got {self.step_size}")
+        if self.step_size is not None:
+            positive("step_size", self.step_size)
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise ConfigError(f"schedule is a schedule such as Cosine(rounds=100), or None, got {self.schedule!r}")
 
@@ -60,9 +62,12 @@ class Steps(Batched, ABC):
                 g = g + correction
             if pull:
                 g = g + pull * (w - anchor)
-            if self.scale == "client":
-                g = share * g
-            w = w - step_size * move(g)
+            if self.scale == "batch":
+                w = w - step_size * move(g)
+            elif self.linear:
+                w = w - step_size * move(share * g)
+            else:
+                w = w - step_size * share * move(g)
         return w
 
 
@@ -78,7 +83,8 @@ class GradientSteps(Steps):
         epochs: Passes over all samples, which replace `steps`; the last batch of a pass may be smaller. None, the
             default, counts steps.
         batches: "shuffled", the default, draws them anew in every round; "fixed" draws a partition of the samples once,
-            from the run's seed and the client's name, and takes its batches in turn, in the same order in every round.
+            from the run's seed and the client's name, and takes its batches in turn, always in the same order; a round
+            of fewer steps than batches begins where the last one ended.
         scale: "batch", the default, takes the mean gradient of a batch, as is usual; "client" multiplies each step by
             the batch's share of the client's samples, so that a pass over all of them is about as long as one step on
             all samples (Su et al. 2021, section 7.1).
@@ -150,13 +156,15 @@ class Adam(Steps):
     beta2: float = field(default=0.999, kw_only=True)
     epsilon: float = field(default=1e-8, kw_only=True)
 
+    linear: ClassVar[bool] = False  # it divides by the size of the gradients: shares multiply what comes of that
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.step_size is None:
             raise ConfigError("Adam's step size does not follow from the smoothness: give it one, such as 0.001")
-        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1 and self.epsilon > 0):
-            got = f"{self.beta1}, {self.beta2} and {self.epsilon}"
-            raise ConfigError(f"beta1 and beta2 are at least 0 and below 1, and epsilon is positive; got {got}")
+        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1):
+            raise ConfigError(f"beta1 and beta2 are at least 0 and below 1, got {self.beta1} and {self.beta2}")
+        positive("epsilon", self.epsilon)
 
     def moves(self, xp: Namespace) -> Move:
         m: Array = 0.0

@@ -16,6 +16,7 @@ from fedsolve.federation.client import Client
 from fedsolve.local.base import as_linear
 from fedsolve.losses import LinearLoss, Loss
 from fedsolve.numerics.design import SparseDesign
+from fedsolve.numerics.scalars import positive, whole
 from fedsolve.typing import Array, Namespace
 
 _EPS = 2.220446049250313e-16
@@ -84,8 +85,7 @@ class CG(SystemSolver):
     steps: int = 10
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise ConfigError(f"CG takes at least one step, got {self.steps}")
+        whole("steps", self.steps, least=1)
 
     def solve(self, loss: LinearLoss, client: Client, w: Array, g: Array, pull: float = 0.0) -> Array:
         """z ≈ (∇²f_j(w) + pull)⁻¹ g; each column by itself where columns are problems of their own."""
@@ -126,10 +126,9 @@ class Richardson(SystemSolver):
     step_size: float | None = None
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise ConfigError(f"Richardson takes at least one step, got {self.steps}")
-        if self.step_size is not None and not self.step_size > 0:
-            raise ConfigError(f"step_size is positive, got {self.step_size}")
+        whole("steps", self.steps, least=1)
+        if self.step_size is not None:
+            positive("step_size", self.step_size)
 
     def solve(self, loss: LinearLoss, client: Client, w: Array, g: Array, pull: float = 0.0) -> Array:
         """z ≈ (∇²f_j(w) + pull)⁻¹ g."""

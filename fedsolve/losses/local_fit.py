@@ -24,7 +24,11 @@ def newton(
     start: Array | None = None,
 ) -> Array:
     """argmin f_j + (pull/2) ‖w − anchor‖² by damped Newton from `start` (else from the anchor, else from zero), to the
-    accuracy of float64."""
+    accuracy of float64.
+
+    Where so many iterations are not enough it raises DataError, except from a given `start`: whoever goes on from there
+    in later rounds gets the last iterate, which is no worse than the start.
+    """
     xp = client.xp
     anchor = loss.zero(client) if anchor is None else anchor
     w = anchor if start is None else start
@@ -52,6 +56,8 @@ def newton(
                 return w  # no step lowers the value any more: rounding has the last word
         w = w - eta * step
         value = objective(w)
+    if pull and start is not None:
+        return w
     if pull:  # then there is a minimum, and it is rounding or the distance that stands between
         raise DataError(
             f"client {client.name!r}: {iterations} Newton steps did not solve its own problem with a pull of {pull:g}; "

@@ -187,13 +187,46 @@ def test_scaffold_with_minibatches_ends_as_far_away_as_its_steps_are_long() -> N
     np.testing.assert_allclose([away[0] / away[1], away[1] / away[2]], 2.0, rtol=0.1)
 
 
+@pytest.mark.parametrize("kind", [fs.Scaffold, fs.FedDyn, fs.FedSplit])
+def test_where_every_sample_counts_alike_the_limit_is_as_far_away_as_steps_are_long(kind: type) -> None:
+    """Batches of 40 samples and of 1. With `scale="client"` a sample counts the same in both, and the distance is O(η);
+    with `scale="batch"` the one counts 40 times, for steps of any length."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((82, 5))
+    y = X @ np.ones(5) + 0.3 * rng.standard_normal(82)
+    pooled = np.linalg.lstsq(X, y, rcond=None)[0]
+    away: dict[str, list[float]] = {"client": [], "batch": []}
+    for scale, found in away.items():
+        for eta in (0.2, 0.1):
+            local = fs.GradientSteps(epochs=1, step_size=eta, batch_size=40, batches="fixed", scale=scale)
+            algorithm = kind(fs.Squared(), local=local, **({} if kind is fs.Scaffold else {"pull": 1.0}))
+            clients = fs.data.partition(X, y, fs.data.Contiguous(), clients=2)
+            run = fs.run(algorithm, clients, rounds=int(40 / eta), tolerance=0.0, measure=0)
+            found.append(float(np.linalg.norm(run.model.w - pooled)))
+    assert away["client"][0] / away["client"][1] == pytest.approx(2.0, rel=0.1)
+    assert away["client"][1] < 1e-4
+    assert away["batch"][1] > 0.6 * away["batch"][0] > 1e-3
+
+
+@pytest.mark.parametrize(
+    "local", [fs.Momentum(5), fs.Momentum(10, momentum=0.5), fs.Momentum(5, nesterov=True)], ids=str
+)
+@pytest.mark.parametrize("case", ["squared | unbalanced", "softmax | weighted", "squared | one sample at a client"])
+def test_scaffold_with_momentum_ends_at_the_pooled_solution(case: str, local: fs.Momentum) -> None:
+    problem = PROBLEMS[case]
+    found = fs.run(fs.Scaffold(problem.loss, local), problem.clients(), rounds=1000, tolerance=1e-11, measure=50)
+    assert problem.distance(found.model.w) <= 1e-8
+
+
 def test_scaffold_with_adam_takes_option_i_and_a_schedule_brings_it_near() -> None:
     local = fs.Adam(5, step_size=0.05, schedule=fs.Cosine(300, last=1e-5))
     found = fs.run(fs.Scaffold(SKEWED.loss, local), SKEWED.clients(), rounds=330, measure=0)
     fedavg = fs.run(fs.FedAvg(SKEWED.loss, local), SKEWED.clients(), rounds=330, measure=0)
     assert SKEWED.distance(found.model.w) < 1e-2 < 0.1 < SKEWED.distance(fedavg.model.w)
+    drawn = fs.GradientSteps(epochs=1, step_size=0.1, batch_size=8, scale="client")
+    weighted = PROBLEMS["logistic | weighted"]
     with pytest.raises(fs.errors.ClientError, match="no fixed sum of gradients"):
-        fs.run(fs.Scaffold(SKEWED.loss, local, option="II"), SKEWED.clients(), rounds=1)
+        fs.run(fs.Scaffold(weighted.loss, drawn, option="II"), weighted.clients(), rounds=1)
 
 
 @pytest.mark.parametrize("case", ["squared, two outputs | weighted", "logistic | sparse", "softmax | unbalanced"])

@@ -61,6 +61,14 @@ def test_exact_algorithms_reach_the_pooled_solution(name: str, problem: Problem)
     assert problem.distance(result.model.w) <= 1e-8
 
 
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_fedavg_stops_beside_the_pooled_solution_and_does_not_say_otherwise(problem: Problem) -> None:
+    local = fs.GradientSteps(steps=5, step_size=_step(problem))
+    result = fs.run(fs.FedAvg(problem.loss, local), problem.clients(), rounds=300, measure=100)
+    assert not result.converged, result.message
+    assert problem.distance(result.model.w) > 1e-4
+
+
 SMALL = [
     PROBLEMS["logistic, penalised intercept | unbalanced"],
     PROBLEMS["squared, two outputs | sparse"],

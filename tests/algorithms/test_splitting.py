@@ -98,6 +98,78 @@ def test_a_pull_is_found_in_any_units_on_a_badly_conditioned_problem(kind: Any, 
 
 
 @pytest.mark.parametrize("kind", BOTH, ids=names)
+@pytest.mark.parametrize("local", [None, fs.GradientSteps(5)], ids=["exact", "5 steps"])
+def test_clients_with_fewer_rows_than_columns_in_any_units(kind: Any, local: Any) -> None:
+    """The columns times c, the weights over c: a power of 2, so that nothing is rounded otherwise, round for round."""
+    rng = np.random.default_rng(0)
+    X, truth = rng.standard_normal((60, 5)), rng.standard_normal(5)
+    y = X @ truth + 0.3 * rng.standard_normal(60)
+    pooled = np.linalg.lstsq(X, y, rcond=None)[0]
+    rounds = []
+    for scale in (2.0**-13, 1.0, 2.0**10, 2.0**13):
+        clients = [fs.Client(f"c{j}", scale * X[3 * j : 3 * j + 3], y[3 * j : 3 * j + 3]) for j in range(20)]
+        found = fs.run(kind(fs.Squared(), local=local), clients, rounds=200, measure=10)
+        assert found.converged, found.message
+        assert np.linalg.norm(scale * found.model.w - pooled) <= 1e-7 * np.linalg.norm(pooled)
+        rounds.append(found.rounds)
+    assert max(rounds) == min(rounds)
+
+
+@pytest.mark.parametrize("kind", BOTH, ids=names)
+@pytest.mark.parametrize(
+    ("case", "local"),
+    [
+        ("logistic | unbalanced", fs.GradientSteps(1, 0.02)),
+        ("logistic | unbalanced", fs.GradientSteps(5, 0.02)),
+        ("logistic | unbalanced", fs.GradientSteps(20, 0.02)),
+        ("logistic | unbalanced", fs.GradientSteps(5, 0.1)),
+        ("poisson | unbalanced", fs.GradientSteps(20, 0.02)),
+        ("poisson, free intercept | label-skewed", fs.GradientSteps(5, 0.1)),
+        ("squared | one sample at a client", fs.GradientSteps(3, 0.01)),
+    ],
+)
+def test_short_steps_are_slow_and_do_not_diverge(kind: Any, case: str, local: fs.GradientSteps) -> None:
+    """With the pull that they choose they come at least as near as gradient descent on the pooled samples does with
+    steps of ηK/2; FedAvg with one step is just that."""
+    problem, way = PROBLEMS[case], local.step_size * local.steps
+    found = fs.run(kind(problem.loss, local=local), problem.clients(), rounds=300, tolerance=0.0, measure=0)
+    assert found.state.pull >= 0.5 / way
+    plain = fs.FedAvg(problem.loss, fs.GradientSteps(1, way / 2))
+    pooled = fs.run(plain, problem.clients(), rounds=300, tolerance=0.0, measure=0)
+    assert problem.distance(found.model.w) <= max(1e-8, problem.distance(pooled.model.w))
+
+
+@pytest.mark.parametrize("kind", BOTH, ids=names)
+def test_a_way_of_adam_does_not_diverge_with_the_pull_that_is_chosen(kind: Any) -> None:
+    local = fs.Adam(epochs=1, step_size=0.01, batch_size=8)
+    found = fs.run(kind(LOGISTIC.loss, local=local), LOGISTIC.clients(), rounds=300, tolerance=0.0, measure=100)
+    assert LOGISTIC.distance(found.model.w) <= 0.2  # Adam's steps go on for as long as they are
+
+
+def test_where_nothing_says_how_strong_a_pull_is_it_must_be_given() -> None:
+    with pytest.raises(fs.errors.ConfigError, match="FedDyn cannot choose a pull for Adam and Tanh: give one"):
+        fs.FedDyn(Tanh(), local=fs.Adam(5))
+    found = fs.run(fs.FedDyn(Tanh(), local=fs.GradientSteps(5, 0.1)), network_clients(), rounds=1)
+    assert found.state.pull == pytest.approx(1.0)  # 1 / (2 · 5 · 0.1)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_a_tenth_of_the_clients_in_each_round_in_any_units(scale: float) -> None:
+    """No client answers twice before some late round: what the run began with must not count for good."""
+    rng = np.random.default_rng(0)
+    X, truth = rng.standard_normal((60, 5)), rng.standard_normal(5)
+    y = X @ truth + 0.3 * rng.standard_normal(60)
+    pooled = np.linalg.lstsq(X, y, rcond=None)[0]
+    clients = [fs.Client(f"c{j}", scale * X[3 * j : 3 * j + 3], y[3 * j : 3 * j + 3]) for j in range(20)]
+    tenth = fs.Participation(fraction=0.1)
+    found = fs.run(fs.FedDyn(fs.Squared()), clients, rounds=1600, participation=tenth, tolerance=0.0, measure=0)
+    assert np.linalg.norm(scale * found.model.w - pooled) <= 1e-8 * np.linalg.norm(pooled)
+    # Reflections of clients with fewer rows than columns contract nothing: FedSplit is slow, and must not go away.
+    found = fs.run(fs.FedSplit(fs.Squared()), clients, rounds=1600, participation=tenth, tolerance=0.0, measure=0)
+    assert np.linalg.norm(scale * found.model.w - pooled) <= 0.1 * np.linalg.norm(pooled)
+
+
+@pytest.mark.parametrize("kind", BOTH, ids=names)
 def test_a_weak_pull_is_slow_and_no_fault_of_a_client(kind: Any) -> None:
     """Its anchor is far away, at predictions where an exponential overflows; the minimum is not."""
     problem = PROBLEMS["poisson, free intercept | balanced"]
@@ -125,7 +197,7 @@ def test_half_of_the_clients_in_each_round_are_enough(kind: Any, warm: bool) -> 
     assert SQUARED.distance(found.model.w) <= 1e-8
 
 
-@pytest.mark.parametrize("kind", BOTH, ids=names)
+@pytest.mark.parametrize("kind", [*BOTH, fs.Scaffold], ids=names)
 def test_where_a_client_is_lost_the_objective_of_the_others_is_minimised(kind: Any) -> None:
     clients = fs.data.partition(SQUARED.X, SQUARED.y, fs.data.IID(), clients=4, seed=2)
     road = Road(clients, {"client-2": range(6, 10_000)})
@@ -138,7 +210,7 @@ def test_where_a_client_is_lost_the_objective_of_the_others_is_minimised(kind: A
     np.testing.assert_allclose(found.model.w, expected, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", BOTH, ids=names)
+@pytest.mark.parametrize("kind", [*BOTH, fs.Scaffold], ids=names)
 def test_a_client_that_comes_back_counts_again(kind: Any) -> None:
     clients = fs.data.partition(SQUARED.X, SQUARED.y, fs.data.IID(), clients=4, seed=2)
     road = Road(clients, {"client-2": range(6, 14)})
@@ -147,6 +219,19 @@ def test_a_client_that_comes_back_counts_again(kind: Any) -> None:
     assert found.converged
     assert found.state.epoch == 2
     assert SQUARED.distance(found.model.w) <= 1e-8
+
+
+@pytest.mark.parametrize("kind", BOTH, ids=names)
+def test_without_a_minimum_a_long_run_says_so(kind: Any) -> None:
+    """The pull falls with the curvature, until 100 Newton steps do not solve a client's problem any more."""
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    y = (X[:, 0] > 0).astype(float)
+    clients = [
+        fs.Client(name, X[part], y[part]) for name, part in zip("abc", np.split(np.arange(60), [20, 50]), strict=True)
+    ]
+    found = fs.run(kind(fs.Logistic(intercept="free")), clients, rounds=400, measure=20)
+    assert found.status == "diverged"
+    assert "no finite minimum" in found.message
 
 
 # Momentum on fixed batches under a schedule: a wrong seed, round or memory shows.
@@ -205,7 +290,9 @@ def test_a_network_is_trained_by_local_steps(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", BOTH, ids=names)
-@pytest.mark.parametrize("pull", [0.0, -1.0, float("inf"), float("nan")])
-def test_a_pull_is_positive(kind: Any, pull: float) -> None:
-    with pytest.raises(fs.errors.ConfigError, match="positive weight of the proximal term"):
+@pytest.mark.parametrize("pull", [0.0, -1.0, float("inf"), float("nan"), "1", True])
+def test_a_pull_is_positive(kind: Any, pull: Any) -> None:
+    with pytest.raises(
+        fs.errors.ConfigError, match=r"the weight of the proximal term \(or None\), is a positive number"
+    ):
         kind(SQUARED.loss, pull=pull)

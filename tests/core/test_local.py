@@ -161,7 +161,8 @@ def test_fixed_batches_are_a_function_of_seed_and_client() -> None:
     solver = GradientSteps(steps=5, batch_size=4, batches="fixed")
     first = rows(solver, entered())
     assert first[3:] == first[:2]  # in turn
-    assert rows(solver, entered(round=7)) == first
+    assert rows(solver, entered(round=2)) == [first[2], first[0], first[1], first[2], first[0]]  # and on
+    assert rows(solver, entered(round=7)) == first  # (7 − 1) · 5 is a multiple of 3
     assert rows(solver, entered(seed=1)) != first
     assert rows(solver, entered(name="b")) != first
     one = entered()  # kept, but not for another seed or size
@@ -169,6 +170,28 @@ def test_fixed_batches_are_a_function_of_seed_and_client() -> None:
     one.enter(Memory({}), (1, 1, 0, 0))
     assert rows(solver, one) == rows(solver, entered(seed=1))
     assert [len(part) for part in rows(GradientSteps(epochs=1, batch_size=6, batches="fixed"), one)] == [6, 5]
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_fixed_batches_are_all_used_where_there_are_fewer_steps(steps: int) -> None:
+    solver = GradientSteps(steps, batch_size=4, batches="fixed")
+    taken = [sorted(np.concatenate(rows(solver, entered(round=round)))) for round in range(1, 4)]
+    assert sorted(np.concatenate(taken)) == sorted(list(range(11)) * steps)  # three rounds are as many passes
+    # After whole epochs a round begins at the first batch.
+    epoch = GradientSteps(epochs=1, batch_size=4, batches="fixed")
+    assert rows(epoch, entered(round=2)) == rows(epoch, entered(round=1))
+
+
+def test_scaled_by_the_client_a_pass_of_adam_is_about_as_long_as_a_step() -> None:
+    """Its steps have the length of the step size however long the gradients are: shares multiply the steps. With one
+    row over and over the batches have one gradient, and each of Adam's first steps is step_size · share long."""
+    one = Client("a", np.ones((8, 1)), np.full(8, 1e6))
+    one.enter(Memory({}), (0, 1, 0, 0))
+    for size in (1, 2, 4, 8):
+        solver = Adam(epochs=1, batch_size=size, batches="fixed", scale="client", beta1=0.0, beta2=0.0)
+        np.testing.assert_allclose(solver.run(Squared(), one, np.zeros(1), 0.1), [0.1], rtol=1e-9)
+        plain = Adam(epochs=1, batch_size=size, batches="fixed", beta1=0.0, beta2=0.0)
+        np.testing.assert_allclose(plain.run(Squared(), one, np.zeros(1), 0.1), [0.1 * 8 / size], rtol=1e-9)
 
 
 def test_shuffled_batches_differ_by_round() -> None:
@@ -293,7 +316,21 @@ def test_a_schedule_counts_rounds(kind: type) -> None:
         (lambda: GradientSteps(batches="random"), "'shuffled' or 'fixed'"),
         (lambda: GradientSteps(scale="sum"), "'batch' or 'client'"),
         (lambda: GradientSteps(schedule=0.5), "schedule is a schedule"),
-        (lambda: ProximalSteps(steps=0), "at least one local step"),
+        (lambda: ProximalSteps(steps=0), "steps is a whole number of at least 1, got 0"),
+        (lambda: GradientSteps(2.5), "steps is a whole number"),
+        (lambda: GradientSteps(True), "steps is a whole number"),
+        (lambda: GradientSteps(batch_size=2.5), "batch_size is a whole number"),
+        (lambda: GradientSteps(2, float("inf")), "step_size is a positive number, got inf"),
+        (lambda: Adam(epsilon=float("inf")), "epsilon is a positive number, got inf"),
+        (lambda: CG(2.5), "steps is a whole number"),
+        (lambda: Richardson(2, float("inf")), "step_size is a positive number, got inf"),
+        (lambda: fs.FedAvg(LOSS, "sgd"), "FedAvg's local is a local solver such as .* got 'sgd'"),
+        (lambda: fs.FedAvg(LOSS, None), "FedAvg's local is a local solver"),
+        (lambda: fs.Scaffold(LOSS, GradientSteps), "Scaffold's local is a local solver"),
+        (lambda: fs.FedProx(LOSS, local=0.1), "FedProx's local is a local solver .* or None, got 0.1"),
+        (lambda: fs.FedProx(LOSS, pull="1"), "is a positive number, got '1'"),
+        (lambda: fs.FedDyn(LOSS, pull="1"), "is a positive number, got '1'"),
+        (lambda: fs.Scaffold(LOSS, Adam(2), option="II"), "no sum of gradients; take option 'I' or None"),
         (lambda: Momentum(momentum=1.0), "below 1"),
         (lambda: Adam(step_size=None), "Adam's step size"),
         (lambda: Adam(beta2=1.0), "below 1"),

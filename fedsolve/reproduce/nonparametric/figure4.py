@@ -91,12 +91,12 @@ def _claims(found: Found, predicted: Mapping[str, float], seeds: int) -> Sequenc
     for who in OBSERVED:
         ours = float(np.median([threshold(gains) for gains in found[MAIN, who, "s = 1"]]))
         for source, value in (
-            (f"≈ {PRINTED[who]} (the paper)", PRINTED[who]),
-            ("as Theorem 16 predicts", predicted[who]),
+            (f"{PRINTED[who]} (the paper)", PRINTED[who]),
+            ("that of Theorem 16", predicted[who]),
         ):
             said = f"{number(ours, 3)} against {number(value, 3)}"
             holds = abs(ours - value) <= ABOUT * value
-            claims.append((f"with {who} the gain drops below 1 at Γ {source}", judged(holds, said, seeds)))
+            claims.append((f"with {who} the gain drops below 1 at a Γ of about {source}", judged(holds, said, seeds)))
         rising = float(np.max(np.diff(medians[who, "s = 1"])))
         claims.append((f"with {who} the gain falls with Γ", judged(rising <= 0, f"largest change {rising:.2g}", seeds)))
     claims.append(
