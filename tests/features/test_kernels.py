@@ -72,7 +72,7 @@ def test_values(kernel: ExactKernel, expected: Any) -> None:
     np.testing.assert_array_equal(kernel(X), kernel(X, X))
 
 
-@pytest.mark.parametrize(("kernel", "expected"), EXPECTED, ids=str)
+@pytest.mark.parametrize(("kernel", "expected"), EXPECTED, ids=[str(kernel) for kernel, _ in EXPECTED])
 @pytest.mark.parametrize("scale", [1e-3, 30.0])
 def test_values_of_small_and_large_columns(kernel: ExactKernel, expected: Any, scale: float) -> None:
     """Also below zero, where the kernel allows it."""
