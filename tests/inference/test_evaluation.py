@@ -267,20 +267,25 @@ class Constant(fs.Model):
         return np.full(len(self.prepared(X)), self.value)
 
 
-@pytest.mark.parametrize("transport", ["in_process", "processes"])
-def test_models_of_other_kinds(transport: str) -> None:
+def test_a_fresh_process_that_does_not_know_a_kind_says_so() -> None:
     loss, held, _ = weighted("squared | weighted")
-    found = fs.evaluate(Constant(0.7), held, loss, transport=transport)
+    with pytest.raises(fs.errors.FedsolveError, match="import the module that defines that kind"):
+        fs.evaluate(Constant(0.7), fs.transports.Processes(held, workers=1, start="spawn"), loss)
+
+
+def test_models_of_other_kinds() -> None:
+    loss, held, _ = weighted("squared | weighted")
+    found = fs.evaluate(Constant(0.7), held, loss)
     _, y, s = pooled(held, fs.LinearModel(np.zeros(6), False, "identity"))
     close(found.deviance, np.average((y - 0.7) ** 2, weights=s))
     close(found.r2, sk.r2_score(y, np.full(len(y), 0.7), sample_weight=s))
     counts = weighted("poisson | balanced")
     close(
-        fs.evaluate(Constant(0.7), counts[1], counts[0], transport=transport).deviance,
+        fs.evaluate(Constant(0.7), counts[1], counts[0]).deviance,
         sk.mean_poisson_deviance(pooled(counts[1], counts[2])[1], np.full(64, 0.7)),
     )
     binary = weighted("logistic | label-skewed")
-    found = fs.evaluate(Threshold(0.1), binary[1], binary[0], transport=transport)
+    found = fs.evaluate(Threshold(0.1), binary[1], binary[0])
     X = np.concatenate([one.held.X for one in binary[1]])
     y = np.concatenate([one.held.y for one in binary[1]])
     p = Threshold(0.1).positive_probability(X)
