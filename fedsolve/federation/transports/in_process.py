@@ -105,12 +105,15 @@ class InProcess:
         which drive everything else out of the processor's cache. But large replies are given out at once, so that they
         are summed while they are in the cache, and the next one uses the same memory.
         """
-        place = 0
+        place, several = 0, TOGETHER
         while place < len(asked):
             name, request = asked[place]
             alike: list[Reply | Failure] = []
             if ahead is None:
-                alike = answers_alike(self._asked_alike(asked, place), request, LARGE)
+                together = self._asked_alike(asked[place : place + several], request)
+                alike = answers_alike(together, request, LARGE)
+                if len(alike) < len(together):
+                    several = max(1, len(alike))  # so many fill the cache; no more are prepared in vain
             if not alike:
                 alike.append(self._answer(name, request, None if ahead is None else ahead.get(name)))
             alike.reverse()
@@ -118,11 +121,10 @@ class InProcess:
                 yield asked[place][0], alike.pop()
                 place += 1
 
-    def _asked_alike(self, asked: list[tuple[str, Request]], place: int) -> list[Runtime]:
-        """The clients from this place on that got the same request, as far as they are worked on side by side."""
+    def _asked_alike(self, asked: list[tuple[str, Request]], request: Request) -> list[Runtime]:
+        """The first of these clients, as long as this is their request."""
         runtimes: list[Runtime] = []
-        request = asked[place][1]
-        for name, given in asked[place : place + TOGETHER]:
+        for name, given in asked:
             if given is not request:
                 break
             runtimes.append(self._runtimes[name])
