@@ -82,7 +82,8 @@ class Scaffold:
 
     @client_step
     def update_in_epoch(self, client: Client, x: Array, c: Array, step_size: float, epoch: int) -> tuple[Array, Array]:
-        """As `local_update`, after clients were lost or came back: a c_i of an earlier epoch does not count."""
+        """As `local_update`, after clients were lost or came back: a c_i of an earlier epoch does not count. A step of
+        its own, so that a run in which nobody is lost need not send the epoch."""
         return self._update(client, x, c, step_size, epoch)
 
     def _update(self, client: Client, x: Array, c: Array, step_size: float, epoch: int) -> tuple[Array, Array]:

@@ -352,6 +352,13 @@ class Client:
         """Note a computation: sample gradients, Hessians, loss evaluations, factorisations, rows of features."""
         self.counts[what] = self.counts.get(what, 0) + amount
 
+    def count_as_own(self, part: Client) -> None:
+        """Note what was computed on a part of this client's rows, such as the held-out ones, as its own work."""
+        if part is not self:
+            for what, amount in part.counts.items():
+                self.count(what, amount)
+            part.counts = {}
+
 
 def _rebuild(
     name: str,

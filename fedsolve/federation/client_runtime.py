@@ -90,12 +90,12 @@ class Runtime:
         if store is not None:
             self.restore(*store.read(self.types))
 
-    def answer(self, request: Request) -> Reply | Failure:
+    def answer(self, request: Request, ahead: Ahead | None = None) -> Reply | Failure:
         """Run the calls of a request, or say why not."""
         memory = self.prepare(request)
         if not isinstance(memory, Memory):
             return memory
-        reply = self.run(request, memory)
+        reply = self.run(request, memory, ahead)
         return self.finish(request, memory, reply) if isinstance(reply, Reply) else reply
 
     # An answer in three parts, so that those of many clients can be worked on together. Only the last one leaves a

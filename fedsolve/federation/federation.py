@@ -342,15 +342,16 @@ class Federation:
         self._present = self._exchanges.attendance.present(invited)
         self._own.enter(self.seed, self.round, self._exchange)
 
-    def measure(self, *calls: Call[object]) -> tuple[tuple[Value, ...], float] | None:
+    def measure(self, *calls: Call[object], tolerant: bool | None = None) -> tuple[tuple[Value, ...], float] | None:
         """An exchange with all clients that serves only to measure: results, and the share of the weight behind them.
 
-        It leaves the cohort of the round as it is, and holds no quorum; None if nobody answered.
+        It leaves the cohort of the round as it is, and holds no quorum; None if nobody answered. With `tolerant` a
+        client that fails is missing, whatever the run's participation says of it.
         """
         exchange = MEASURE_EXCHANGE + self._measures
         asked = self.participation.asked(self.round, exchange, self._exchanges.attendance.present(self.clients))
         question = Question(calls, _purposes("measure", calls), asked, exchange, setup=False)
-        question.quorum, question.tolerant = False, self.participation.is_tolerant
+        question.quorum, question.tolerant = False, self.participation.is_tolerant if tolerant is None else tolerant
         cohort = self._present
         try:
             results = self._ask(question)

@@ -12,7 +12,12 @@ LEAST_CASES = 5  # held-out rows of another class than most (or with a count), b
 MOST_ROWS = 2**53
 
 # What `Compared.how` may be. A client sends the key; the sentence is everyone's.
-OWN_MODELS = {"folds": BY_FOLDS, "one row": ONE_ROW, "one class": ONE_CLASS, "no fit": NO_FIT}
+OWN_MODELS = {
+    BY_FOLDS: "penalty chosen by cross-validation",
+    ONE_ROW: "one row to learn from: the largest penalty, nothing could be chosen",
+    ONE_CLASS: "a class is missing in its rows (or every count is zero): kept finite by a pull to zero, worth one row",
+    NO_FIT: "no fit of its own came to an end: predictions of the weights zero",
+}
 FEW_ROWS, UNEQUAL_WEIGHTS = "few rows", "unequal weights"
 NOTHING = {
     FEW_ROWS: "too few held-out rows",

@@ -179,10 +179,7 @@ class Evaluation:
     @staticmethod
     def _counted(client: Client, held: Client, found: T) -> T:
         """Held-out rows are the client's work."""
-        if held is not client:
-            for what, amount in held.counts.items():
-                client.count(what, amount)
-            held.counts = {}
+        client.count_as_own(held)
         return found
 
     # ── server ──

@@ -10,8 +10,7 @@ what model heterogeneity joining pays (`joining_thresholds`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
@@ -108,15 +107,12 @@ class FederationGain:
             return Compared(rows, "too small")
         own = own_best_model(client, loss, self.folds, self.seed)
         local, federated = (np.maximum(self._errors(held, each)[counted], least) for each in (own.w, w))
-        for what, amount in held.counts.items():  # its work is the client's
-            client.count(what, amount)
-        held.counts = {}
+        client.count_as_own(held)
         if not (np.isfinite(local).all() and np.isfinite(federated).all()):
             return Compared(rows, "too large")
         found = ratio_of_means(local, federated, None if s is None else s[counted], self.level)
-        how = next(key for key, words in OWN_MODELS.items() if words == own.how)
         numbers = (found.numerator, found.denominator, found.low, found.high)
-        return Compared(rows, how, *numbers, few_cases(loss, y, LEAST_CASES))
+        return Compared(rows, own.how, *numbers, few_cases(loss, y, LEAST_CASES))
 
     def _errors(self, held: Client, w: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is said
@@ -139,8 +135,7 @@ class FederationGain:
         Raises:
             DataError: If no client answers, or none has held-out rows.
         """
-        with _who_fails_is_missing(fed):
-            asked = fed.measure(Gather(self.compare, w=w))  # gathered: the question is who gains
+        asked = fed.measure(Gather(self.compare, w=w), tolerant=True)  # gathered: the question is who gains
         if asked is None:
             raise DataError("no client answered, so nothing is known about anyone's gain")
         answers: dict[str, Compared] = asked[0][0]
@@ -193,17 +188,6 @@ class FederationGain:
             given = (fed.info[name].samples, total, coefficients.size, noise, norm)
             found[name] = bound_threshold(*given), why_no_gain(*given)
         return found
-
-
-@contextmanager
-def _who_fails_is_missing(fed: Federation) -> Iterator[None]:
-    """Let a client that fails be missing from a measurement, whatever the quorum of the run."""
-    before = fed.participation
-    fed.participation = before if before.is_tolerant else replace(before, quorum=0.5)
-    try:
-        yield
-    finally:
-        fed.participation = before
 
 
 class FinishedRun(Protocol):

@@ -111,7 +111,7 @@ class Judging:
         """The further exchanges: the deviance of the mean, bins where the AUC needs them, and recalibration."""
         protocol, kind = self.protocol, self.protocol.kind
         mean = total.targets / total.totals[0]
-        weights = {ALL: found[ALL].weight, **{name: one.weight for name, one in found.items()}}
+        weights = {name: one.weight for name, one in found.items()}
 
         def check(one: tuple[Floats, Floats, Floats], name: str) -> None:
             for null in one[:2]:

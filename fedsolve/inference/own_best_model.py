@@ -26,10 +26,7 @@ L1_MULTIPLES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.06, 0.03)
 NEXT_TO_NONE = 1e-4  # of the smallest curvature: a penalty that the columns of the smallest units do not feel
 _FOLDS = 5  # a stream of the seed that neither held-out rows nor the folds of `cross_validate` are drawn from
 
-BY_FOLDS = "penalty chosen by cross-validation"
-ONE_ROW = "one row to learn from: the largest penalty, nothing could be chosen"
-ONE_CLASS = "a class is missing in its rows (or every count is zero): kept finite by a pull to zero, worth one row"
-NO_FIT = "no fit of its own came to an end: predictions of the weights zero"
+BY_FOLDS, ONE_ROW, ONE_CLASS, NO_FIT = "folds", "one row", "one class", "no fit"
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class OwnModel:
     Attributes:
         w: The weights, in the client's kind of array.
         penalty: The l2 penalty that was chosen.
-        how: How they were found, in words; one of the four fixed sentences above.
+        how: How they were found, one of the four words above; `compared.OWN_MODELS` has a sentence for each.
         l1: The l1 penalty that was chosen; 0 where the loss has none.
     """
 

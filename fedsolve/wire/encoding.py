@@ -65,7 +65,7 @@ _STRUCTURED_NAMES: dict[str, type] = {kind.__name__: kind for kind in STRUCTURED
 
 
 class Preamble(NamedTuple):
-    """The fixed head of a message. What the numbers mean is said where they are used (`federation.runtime`)."""
+    """The fixed head of a message. What the numbers mean is said where they are used (`federation.client_runtime`)."""
 
     kind: int
     attempt: int = 0

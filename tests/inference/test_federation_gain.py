@@ -17,7 +17,7 @@ import scipy.sparse as sp
 import fedsolve as fs
 from fedsolve.federation.transports import InProcess
 from fedsolve.inference import gain_table
-from fedsolve.inference.compared import Compared
+from fedsolve.inference.compared import OWN_MODELS, Compared
 from fedsolve.inference.own_best_model import ONE_CLASS, own_best_model
 from fedsolve.inference.ratio_interval import ratio_of_means
 from fedsolve.losses import LinearLoss
@@ -316,7 +316,7 @@ def test_a_client_with_one_class() -> None:
     held[0] = fs.Client(held[0].name, held[0].X, np.ones(held[0].n_samples), feature_names=NAMES)
     held[0]._held = clients("logistic")[0]._held
     gains = fs.federation_gain(fs.run(fs.Newton(LOSSES["logistic"]), held))
-    assert gains.clients["client-0"].local_model == ONE_CLASS
+    assert gains.clients["client-0"].local_model == OWN_MODELS[ONE_CLASS]
     assert gains.clients["client-0"].gain is not None
 
 

@@ -12,7 +12,6 @@ from fedsolve.errors import DataError
 from fedsolve.federation.asked_alike import answers_alike
 from fedsolve.federation.client import Client
 from fedsolve.federation.client_runtime import Ahead, Runtime
-from fedsolve.federation.memory import Memory
 from fedsolve.federation.served_steps import Served
 from fedsolve.federation.together import Together
 from fedsolve.federation.transports.base import Versions
@@ -115,7 +114,7 @@ class InProcess:
                 if len(alike) < len(together):
                     several = max(1, len(alike))  # so many fill the cache; no more are prepared in vain
             if not alike:
-                alike.append(self._answer(name, request, None if ahead is None else ahead.get(name)))
+                alike.append(self._runtimes[name].answer(request, None if ahead is None else ahead.get(name)))
             alike.reverse()
             while alike:
                 yield asked[place][0], alike.pop()
@@ -129,15 +128,6 @@ class InProcess:
                 break
             runtimes.append(self._runtimes[name])
         return runtimes
-
-    def _answer(self, name: str, request: Request, ahead: Ahead | None) -> Reply | Failure:
-        """One client's answer."""
-        runtime = self._runtimes[name]
-        memory = runtime.prepare(request)
-        if not isinstance(memory, Memory):
-            return memory
-        reply = runtime.run(request, memory, ahead)
-        return runtime.finish(request, memory, reply) if isinstance(reply, Reply) else reply
 
     @property
     def remember_replies(self) -> bool:
