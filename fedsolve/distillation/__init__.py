@@ -1,0 +1,1 @@
+"""Distillation: one network that does what several functions do together, learned at the server from public rows."""

@@ -1,0 +1,1 @@
+"""Weak learners: functions that boosting adds up, fitted at clients and sent as arrays."""
