@@ -47,18 +47,22 @@ from fedsolve.loop.history import Run
 from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
-from fedsolve.losses import Logistic, Loss, Pointwise, Poisson, Softmax, Squared
-from fedsolve.models import KernelExpansion, LinearModel, Model, load_model
+from fedsolve.losses import Logistic, Loss, Network, Pointwise, Poisson, Softmax, Squared
+from fedsolve.models import KernelExpansion, LinearModel, Model, NetworkModel, load_model
+from fedsolve.networks import CNN, MLP, Architecture
 from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.version import __version__
 
 __all__ = [
     "AGD",
     "CG",
+    "CNN",
     "DKRR",
     "GIANT",
+    "MLP",
     "SHED",
     "Adam",
+    "Architecture",
     "Armijo",
     "Client",
     "Cosine",
@@ -87,6 +91,8 @@ __all__ = [
     "Model",
     "Momentum",
     "MontDec",
+    "Network",
+    "NetworkModel",
     "Newton",
     "Nystroem",
     "Participation",
