@@ -7,12 +7,14 @@ from fedsolve.algorithms import (
     GIANT,
     SHED,
     FedAvg,
+    FedAvgDistill,
     FedDyn,
     FedNewton,
     FedNewtonCG,
     FedNL,
     FedProx,
     FedSplit,
+    FFGBDistill,
     MontDec,
     Newton,
     Scaffold,
@@ -21,6 +23,7 @@ from fedsolve.algorithms import (
 from fedsolve.algorithms.base import Finished
 from fedsolve.curvature.compressors import RandomKPairs, RankR, TopKPairs
 from fedsolve.descent import Armijo
+from fedsolve.distillation import Distil
 from fedsolve.features import Nystroem, Polynomial, RandomFourier
 from fedsolve.federation import transports
 from fedsolve.federation.calls import Gather, Mean, PerClient, Sum
@@ -66,9 +69,12 @@ __all__ = [
     "Armijo",
     "Client",
     "Cosine",
+    "Distil",
     "EarlyStopping",
     "Evaluation",
+    "FFGBDistill",
     "FedAvg",
+    "FedAvgDistill",
     "FedDyn",
     "FedNL",
     "FedNewton",

@@ -18,7 +18,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any, TypeVar
 
-from fedsolve import algorithms, data, features, losses, networks
+from fedsolve import algorithms, data, distillation, features, losses, networks
 from fedsolve import descent as searches
 from fedsolve import local as learners
 from fedsolve.curvature import compressors, renewals
@@ -42,6 +42,7 @@ ROOMS: dict[str, ModuleType] = {
     "architecture": networks,
     "local solver": learners,
     "schedule": schedules,
+    "distillation": distillation,
     "line search": searches,
     "renewal rule": renewals,
     "link": links,
