@@ -76,7 +76,7 @@ class FFGBDistill:
         """h_i ∈ argmin ‖h − ∇R_i[f]‖² over networks (Algorithm 2, line 4 with the oracle of equation 6)."""
         self.loss.check_weights(client, w=w)
         own = self.loss.computing(client)
-        target = functional_gradient(self.loss, own, own.localise(w))
+        target = functional_gradient(self.loss, own, w if own is client else own.localise(w))
         begin = fresh_weights(self.loss, own, w.shape[0])  # not f's own: an h that begins as f ends as a copy of it
         squares = replace(self.loss, loss=Squared(), l2=0.0)
         return as_kind_of(self.local.run(squares, with_targets(own, target), begin, step_size), w)

@@ -25,19 +25,28 @@ def as_sent(algorithm: Algorithm, state: Value, fed: Federation, evaluation: Eva
 
     Raises ConfigError if it is neither.
     """
-    w = weights_of(state)
+    w = _judged_weights(algorithm, state, evaluation)
     made = algorithm.model(state) if w is None else None
     if w is None and not isinstance(made, Model):
         raise ConfigError(
             f"held-out rows judge weights or a fedsolve Model, and {type(algorithm).__name__} makes a "
             f"{type(made).__name__}: leave evaluation out"
         )
-    if isinstance(made, Model) and "preprocess" in fed.protocols and type(made).weights_for is Model.weights_for:
+    unused = weights_of(state) is not None  # as of a network that another loss judges
+    whole = isinstance(made, Model) and (unused or type(made).weights_for is Model.weights_for)
+    if whole and "preprocess" in fed.protocols:
         raise ConfigError(
             f"a {type(made).__name__} is judged on the columns as the clients have them, and this run preprocesses "
             "them: evaluate its model after the run, fs.evaluate(run.model, clients, loss)"
         )
     return payload(made if w is None else w, fed, evaluation.loss)
+
+
+def _judged_weights(algorithm: Algorithm, state: Value, evaluation: Evaluation) -> Array | None:
+    """The weights of a State, if the evaluation's loss takes them: those of a network are not for another loss."""
+    own = getattr(getattr(algorithm, "loss", None), "architecture", None)
+    fits = own is None or own == getattr(evaluation.loss, "architecture", None)
+    return weights_of(state) if fits else None
 
 
 def is_finite(sent: Array | SentModel) -> bool:
@@ -89,7 +98,7 @@ class Watching:
     def at_the_end(self, model: Value, state: Value) -> tuple[Evaluated | None, str]:
         """All figures, by client and together; or None, and what went wrong, such as a client that does not answer:
         what was learned is not lost by that."""
-        w = weights_of(state)
+        w = _judged_weights(self.algorithm, state, self.evaluation)
         try:
             sent = payload(model if w is None else w, self.fed, self.evaluation.loss)
             return (judge(self.evaluation, self.fed, sent) if is_finite(sent) else None), ""

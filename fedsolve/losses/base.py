@@ -37,6 +37,7 @@ class Loss(ABC):
     provides: ClassVar[frozenset[str]] = frozenset({"gradient"})
     quadratic: ClassVar[bool] = False
     curvature_bound: ClassVar[float] = float("inf")
+    converts: ClassVar[bool] = False  # whether `computing` makes arrays of its own
 
     # ── clients ──
 

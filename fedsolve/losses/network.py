@@ -9,7 +9,7 @@ by default a run measures the value alone, because a gradient is as large as the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import ClassVar, Literal
 
@@ -63,6 +63,7 @@ class Network(Loss):
     measures_gradient: bool = False
 
     provides: ClassVar[frozenset[str]] = frozenset({"gradient"})
+    converts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.architecture, type) or not isinstance(self.architecture, Architecture):
@@ -151,6 +152,10 @@ class Network(Loss):
 
         classes = self.loss.classes if isinstance(self.loss, Softmax) else None
         return client.cached(("tensors", self.dtype, self.device, classes), compute).follow()
+
+    def in_double(self) -> Network:
+        """The same network in float64, by which steps that run together are checked."""
+        return self if self.dtype == "float64" else replace(self, dtype="float64")
 
     def _inside(self, client: Client, w: Array) -> tuple[Client, Array]:
         """The client and the weights as tensors."""
