@@ -52,7 +52,7 @@ from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
 from fedsolve.losses import Logistic, Loss, Network, Pointwise, Poisson, Softmax, Squared
 from fedsolve.models import KernelExpansion, LinearModel, Model, NetworkModel, load_model
-from fedsolve.networks import CNN, MLP, Architecture
+from fedsolve.networks import CNN, MLP, Architecture, FlipAndCrop
 from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.version import __version__
 
@@ -84,6 +84,7 @@ __all__ = [
     "Federation",
     "FederationGain",
     "Finished",
+    "FlipAndCrop",
     "Gather",
     "GradientSteps",
     "InverseTime",

@@ -40,6 +40,7 @@ ROOMS: dict[str, ModuleType] = {
     "feature map": features,
     "kernel": exact_kernels,
     "architecture": networks,
+    "augmentation": networks,
     "local solver": learners,
     "schedule": schedules,
     "distillation": distillation,
@@ -56,6 +57,8 @@ ROOMS: dict[str, ModuleType] = {
 _BASES: dict[str, type] = {
     "local solver": learners.LocalSolver,
     "feature map": features.FeatureMap,
+    "architecture": networks.Architecture,
+    "augmentation": networks.Augmentation,
     "partition scheme": data.Scheme,
     "preprocessing": preprocessing.Preprocess,
 }
