@@ -34,7 +34,7 @@ from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
 from fedsolve.inference import Evaluation, FederationGain, evaluate, federation_gain
-from fedsolve.learners import RidgeLearner
+from fedsolve.learners import RidgeLearner, Stumps, Trees
 from fedsolve.local import (
     CG,
     Adam,
@@ -128,8 +128,10 @@ __all__ = [
     "StepDecay",
     "Stopping",
     "StoppingRule",
+    "Stumps",
     "Sum",
     "TopKPairs",
+    "Trees",
     "Verdict",
     "__version__",
     "client_step",

@@ -2,5 +2,6 @@
 
 from fedsolve.learners.base import Fitting, Function, WeakLearner
 from fedsolve.learners.ridge import RidgeLearner
+from fedsolve.learners.trees import Stumps, Trees
 
-__all__ = ["Fitting", "Function", "RidgeLearner", "WeakLearner"]
+__all__ = ["Fitting", "Function", "RidgeLearner", "Stumps", "Trees", "WeakLearner"]
