@@ -4,6 +4,7 @@ from fedsolve import data, diagnose, errors, features, selection
 from fedsolve.algorithms import (
     AGD,
     DKRR,
+    FFGB,
     GIANT,
     SHED,
     FedAvg,
@@ -30,6 +31,7 @@ from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
 from fedsolve.inference import Evaluation, FederationGain, evaluate, federation_gain
+from fedsolve.learners import RidgeLearner
 from fedsolve.local import (
     CG,
     Adam,
@@ -48,7 +50,7 @@ from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
 from fedsolve.losses import Logistic, Loss, Pointwise, Poisson, Softmax, Squared
-from fedsolve.models import KernelExpansion, LinearModel, Model, load_model
+from fedsolve.models import Ensemble, KernelExpansion, LinearModel, Model, load_model
 from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.version import __version__
 
@@ -56,6 +58,7 @@ __all__ = [
     "AGD",
     "CG",
     "DKRR",
+    "FFGB",
     "GIANT",
     "SHED",
     "Adam",
@@ -63,6 +66,7 @@ __all__ = [
     "Client",
     "Cosine",
     "EarlyStopping",
+    "Ensemble",
     "Evaluation",
     "FedAvg",
     "FedDyn",
@@ -102,6 +106,7 @@ __all__ = [
     "Rayleigh",
     "Replay",
     "Richardson",
+    "RidgeLearner",
     "Run",
     "SHEDLeastSquares",
     "Scaffold",
