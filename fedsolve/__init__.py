@@ -31,7 +31,7 @@ from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
 from fedsolve.inference import Evaluation, FederationGain, evaluate, federation_gain
-from fedsolve.learners import RidgeLearner
+from fedsolve.learners import Minimax, RidgeLearner
 from fedsolve.local import (
     CG,
     Adam,
@@ -88,6 +88,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "Mean",
+    "Minimax",
     "Model",
     "Momentum",
     "MontDec",

@@ -1,6 +1,8 @@
 """Weak learners: functions that boosting adds up, fitted at clients and sent as arrays."""
 
 from fedsolve.learners.base import Fitting, Function, WeakLearner
+from fedsolve.learners.gamma import gamma
+from fedsolve.learners.minimax import Minimax
 from fedsolve.learners.ridge import RidgeLearner
 
-__all__ = ["Fitting", "Function", "RidgeLearner", "WeakLearner"]
+__all__ = ["Fitting", "Function", "Minimax", "RidgeLearner", "WeakLearner", "gamma"]
