@@ -14,7 +14,6 @@ residual="carried" at it, where all clients have the same inputs. The server see
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -133,10 +132,6 @@ class FFGB:
     def telling(self, fed: Federation, state: Boosted) -> Gather[int] | None:
         """The call by which clients hear of the parts that they do not know yet; None if they know all."""
         return None if state.is_known(fed.clients) else Gather(self.learn_of, news=state.news(fed.clients))
-
-    def heard(self, state: Boosted, names: Iterable[str]) -> Boosted:
-        """The State after these clients have answered `telling`."""
-        return state.heard(names)
 
     def measuring(self, fed: Federation, state: Boosted) -> Mean[float]:
         return self._mean(Mean(self.value, parts=len(state.parts)))

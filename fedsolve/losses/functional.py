@@ -68,7 +68,7 @@ def value(loss: Pointwise, client: Client, f: Array, tikhonov: float) -> float:
 def mean_target(loss: Pointwise, client: Client) -> Array:
     """The mean of a client's targets."""
     s, y = client.sample_weight, _targets(loss, client)
-    return (client.xp.sum(y, axis=0) if s is None else s @ y) / client.weight
+    return client.xp.asarray((client.xp.sum(y, axis=0) if s is None else s @ y) / client.weight)
 
 
 def best_constant(loss: Pointwise, mean: Array, tikhonov: float) -> Array:
