@@ -4,5 +4,6 @@ from fedsolve.learners.base import Fitting, Function, WeakLearner
 from fedsolve.learners.gamma import gamma
 from fedsolve.learners.minimax import Minimax
 from fedsolve.learners.ridge import RidgeLearner
+from fedsolve.learners.sobolev import SobolevLearner
 
-__all__ = ["Fitting", "Function", "Minimax", "RidgeLearner", "WeakLearner", "gamma"]
+__all__ = ["Fitting", "Function", "Minimax", "RidgeLearner", "SobolevLearner", "WeakLearner", "gamma"]

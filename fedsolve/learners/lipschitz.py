@@ -7,7 +7,7 @@ u_i interpolates a client's rows, and `u_i` *is* its rows: whoever receives it h
 
 In Algorithm 3, the paper's form for the square loss, the known part g of the gradient g − u_i is not approximated, and
 boosting is g ← (1 − η) g + η h with h ≈ u_i − Δ. This is `FFGB` with μ = 1 (and 1 + μ for a Tikhonov term μ) and the
-linear part of the loss, −f·y, which is `LinearPart`: its targets are Δ − y, and the learner returns −h.
+linear part of the loss, ½y² − f·y (`losses.linear_part`): its targets are Δ − y, and the learner returns −h.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class LipschitzLearner(WeakLearner):
 
     def to_plain(self) -> Plain:
         raise ConfigError(
-            "this model's functions are rows of the clients' data (LipschitzLearner is for simulation), so it is not saved"
+            "the functions of this model are rows of the clients' data, because LipschitzLearner is for simulation: "
+            "such a model is not saved"
         )
 
 
@@ -113,7 +114,7 @@ def check_simulation(learner: WeakLearner, fed: Federation) -> None:
 
 
 def extension(points: Array, target: Array, constant: float | None) -> LipschitzExtension:
-    """The extension of these values. Raises DataError if two rows are further apart in them than the constant allows."""
+    """The extension of these values. Raises DataError if two of them differ by more than the constant allows."""
     steepest = largest_slope(points, target)
     if not np.isfinite(steepest):
         raise DataError("two rows with the same inputs have different targets, which no function interpolates")
