@@ -4,15 +4,18 @@ from fedsolve import data, diagnose, errors, features, selection
 from fedsolve.algorithms import (
     AGD,
     DKRR,
+    FFGB,
     GIANT,
     SHED,
     FedAvg,
+    FedAvgDistill,
     FedDyn,
     FedNewton,
     FedNewtonCG,
     FedNL,
     FedProx,
     FedSplit,
+    FFGBDistill,
     MontDec,
     Newton,
     Scaffold,
@@ -21,6 +24,7 @@ from fedsolve.algorithms import (
 from fedsolve.algorithms.base import Finished
 from fedsolve.curvature.compressors import RandomKPairs, RankR, TopKPairs
 from fedsolve.descent import Armijo
+from fedsolve.distillation import Distil
 from fedsolve.features import Nystroem, Polynomial, RandomFourier
 from fedsolve.federation import transports
 from fedsolve.federation.calls import Gather, Mean, PerClient, Sum
@@ -30,6 +34,7 @@ from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
 from fedsolve.inference import Evaluation, FederationGain, evaluate, federation_gain
+from fedsolve.learners import Minimax, RidgeLearner, Stumps, Trees
 from fedsolve.local import (
     CG,
     Adam,
@@ -48,7 +53,7 @@ from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
 from fedsolve.losses import Logistic, Loss, Network, Pointwise, Poisson, Softmax, Squared
-from fedsolve.models import KernelExpansion, LinearModel, Model, NetworkModel, load_model
+from fedsolve.models import Ensemble, KernelExpansion, LinearModel, Model, NetworkModel, load_model
 from fedsolve.networks import CNN, MLP, Architecture, FlipAndCrop
 from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.version import __version__
@@ -58,6 +63,7 @@ __all__ = [
     "CG",
     "CNN",
     "DKRR",
+    "FFGB",
     "GIANT",
     "MLP",
     "SHED",
@@ -66,9 +72,13 @@ __all__ = [
     "Armijo",
     "Client",
     "Cosine",
+    "Distil",
     "EarlyStopping",
+    "Ensemble",
     "Evaluation",
+    "FFGBDistill",
     "FedAvg",
+    "FedAvgDistill",
     "FedDyn",
     "FedNL",
     "FedNewton",
@@ -89,6 +99,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "Mean",
+    "Minimax",
     "Model",
     "Momentum",
     "MontDec",
@@ -109,6 +120,7 @@ __all__ = [
     "Rayleigh",
     "Replay",
     "Richardson",
+    "RidgeLearner",
     "Run",
     "SHEDLeastSquares",
     "Scaffold",
@@ -118,8 +130,10 @@ __all__ = [
     "StepDecay",
     "Stopping",
     "StoppingRule",
+    "Stumps",
     "Sum",
     "TopKPairs",
+    "Trees",
     "Verdict",
     "__version__",
     "client_step",

@@ -137,6 +137,12 @@ class Network(Loss):
         each = func.vmap(func.grad(single), in_dims=in_dims, chunk_size=SAMPLES)
         return as_kind_of(each(inner, X, y, own.offset), w)
 
+    def slopes(self, client: Client, eta: Array) -> Array:
+        """dℓ/dη of each row at outputs η, in the shape of its targets: the gradient of the mean of ℓ as a functional of
+        the network (Shen et al., equation 8). `client` has tensors (`computing`)."""
+        each = torch_library().func.grad(lambda e: self._losses(client, e, client.y, client.offset).sum())(eta)
+        return each[:, 0] if client.y.ndim == 1 else each
+
     def check(self, client: Client) -> None:
         """Raise DataError for targets that ℓ is not defined for, and ConfigError for inputs the architecture is not."""
         self.loss.check(client)
@@ -223,6 +229,12 @@ class Network(Loss):
     def classifies(self) -> bool:
         """Whether the targets are classes."""
         return self.loss.classifies
+
+    @property
+    def classes(self) -> int | None:
+        """How many classes the targets have; None where they have none."""
+        own = self.loss
+        return own.classes if isinstance(own, Softmax) else 2 if own.classifies else None
 
     @property
     def sent_as(self) -> str:

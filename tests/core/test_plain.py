@@ -86,6 +86,7 @@ SOLVERS = [
     ),
     *(fs.ProximalSteps(), fs.ProximalSteps(3, 4, epochs=2, batches="fixed", scale="client")),
 ]
+DISTILLATIONS = [fs.Distil(), fs.Distil("probabilities", SOLVERS[1], temperature=2)]
 RENEWALS = [renewals.Once(), renewals.Always(), renewals.Periodic(7), renewals.Fibonacci(), renewals.GradientNorm(1)]
 COMPRESSORS = [compressors.TopKPairs(3), compressors.RandomKPairs(), compressors.RankR(2)]
 SQUARED = fs.Squared(l2=1)
@@ -98,6 +99,8 @@ ALGORITHMS = [
     fs.FedAvg(LOSS),
     fs.FedAvg(LOSS, SOLVERS[1]),
     *[kind(one, local=SOLVERS[1]) for kind in (fs.FedAvg, fs.FedProx, fs.FedDyn, fs.Scaffold) for one in NETWORKS],
+    *[kind(one) for kind in (fs.FFGBDistill, fs.FedAvgDistill) for one in NETWORKS[:-1]],
+    *[fs.FFGBDistill(NETWORKS[0], 1, SOLVERS[1], one) for one in DISTILLATIONS],
     fs.FedNewton(SQUARED),
     fs.FedNewtonCG(LOSS),
     fs.FedNewtonCG(LOSS, SEARCHES[1], preconditioner="none"),
@@ -166,6 +169,7 @@ SAMPLES: dict[str, Sequence[Any]] = {
     "augmentation": AUGMENTATIONS,
     "local solver": SOLVERS,
     "schedule": SCHEDULES,
+    "distillation": DISTILLATIONS,
     "line search": SEARCHES,
     "renewal rule": RENEWALS,
     "link": LINKS,
