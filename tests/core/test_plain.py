@@ -70,8 +70,8 @@ ARCHITECTURES = [
 AUGMENTATIONS = [fs.FlipAndCrop(), fs.FlipAndCrop(2, flip=False, shape=(3, 32, 32))]
 NETWORKS = [
     *[fs.Network(one, fs.Softmax(classes=10), l2=1, dtype="float64", device="cpu") for one in ARCHITECTURES],
+    *[fs.Network(ARCHITECTURES[2], fs.Softmax(classes=10), augmentation=one) for one in AUGMENTATIONS],
     fs.Network(ARCHITECTURES[0], measures_gradient=True),
-    *[fs.Network(ARCHITECTURES[2], augmentation=one) for one in AUGMENTATIONS],
 ]
 SEARCHES = [fs.Armijo(), fs.Armijo(alpha=0.1, beta=0.9, halvings=3, loss=LOSS)]
 SCHEDULES = [fs.InverseTime(), fs.InverseTime(3), fs.Cosine(100), fs.Cosine(10, last=1), fs.StepDecay(7, by=1)]
