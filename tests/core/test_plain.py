@@ -90,12 +90,16 @@ DISTILLATIONS = [fs.Distil(), fs.Distil("probabilities", SOLVERS[1], temperature
 RENEWALS = [renewals.Once(), renewals.Always(), renewals.Periodic(7), renewals.Fibonacci(), renewals.GradientNorm(1)]
 COMPRESSORS = [compressors.TopKPairs(3), compressors.RandomKPairs(), compressors.RankR(2)]
 SQUARED = fs.Squared(l2=1)
+LEARNERS = [fs.RidgeLearner(), fs.RidgeLearner(0.5, fs.RandomFourier(features=4, gamma=0.5), intercept=False)]
 ALGORITHMS = [
     *[fs.Newton(loss) for loss in LOSSES],
     fs.Newton(LOSS, SEARCHES[1]),
     fs.AGD(LOSS),
     fs.AGD(LOSS, 1, "restart"),
     fs.DKRR(SQUARED),
+    fs.FFGB(fs.Logistic(), LEARNERS[0]),
+    fs.FFGB(fs.Softmax(classes=3), LEARNERS[1], 4, "theorem 4.3", 0.1, "carried", "constant", "samples"),
+    fs.FFGB(fs.Squared(), LEARNERS[1], residual=None),
     fs.FedAvg(LOSS),
     fs.FedAvg(LOSS, SOLVERS[1]),
     *[kind(one, local=SOLVERS[1]) for kind in (fs.FedAvg, fs.FedProx, fs.FedDyn, fs.Scaffold) for one in NETWORKS],
@@ -168,6 +172,7 @@ SAMPLES: dict[str, Sequence[Any]] = {
     "architecture": ARCHITECTURES,
     "augmentation": AUGMENTATIONS,
     "local solver": SOLVERS,
+    "weak learner": LEARNERS,
     "schedule": SCHEDULES,
     "distillation": DISTILLATIONS,
     "line search": SEARCHES,
