@@ -1,11 +1,13 @@
 """Networks of many clients: one call for all against one call each, for local training and through a whole run.
 
 On the CPU an MLP for 14 × 14 images, 50 clients of about 100; with --device cuda the CNN of Shen et al. for CIFAR, 100
-clients of 100 images, Adam, batches of 64. The images are noise: what they show does not change the time. Local training is the clients' step alone, as one client would run it or
-as a stack does, with the weights left on the device; through `run` there are the replies' way home, aggregation, ledger
-and measuring beside it. Both sides are measured in turn, the minimum of several. Ledgers must be equal, and so must the
-weights of a short run in float64, to 1e-8; how far those of the float32 runs are apart, after many steps of Adam and
-with whatever kernels the device has, is printed.
+clients of 100 images, Adam, batches of 64. The images are noise: what they show does not change the time.
+
+Local training is the clients' step alone, as one client would run it or as a stack does, with the weights left on the
+device; through `run` there are the replies' way home, aggregation, ledger and measuring beside it. Both sides are
+measured in turn, the minimum of several. Ledgers must be equal, and so must the weights of a short run in float64, to
+1e-8; how far those of the float32 runs are apart, after many steps of Adam and with whatever kernels the device has, is
+printed.
 
     scripts/bench networks
     scripts/bench networks -- --device cuda
