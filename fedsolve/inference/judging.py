@@ -28,6 +28,7 @@ from fedsolve.inference.checked_sums import (
 from fedsolve.inference.evaluated import ClientEvaluation, Evaluated, Figures, HeldSums, explained, figures, with_area
 from fedsolve.inference.evaluation import Evaluation, no_rows, stacked
 from fedsolve.inference.metrics import Floats, Kind, kind_of
+from fedsolve.inference.remembered_model import Remembered
 from fedsolve.inference.sent_model import SentModel, check_classes, check_kind, send
 from fedsolve.losses import Loss
 from fedsolve.models.base import Model, Task
@@ -46,7 +47,9 @@ class Unusable(Exception):
         self.client, self.reason = client, reason
 
 
-def judge(protocol: Evaluation, fed: Federation, w: Array | SentModel, by_client: bool = True) -> Evaluated:
+def judge(
+    protocol: Evaluation, fed: Federation, w: Array | SentModel | Remembered, by_client: bool = True
+) -> Evaluated:
     """Ask all clients of an open federation. Raises DataError if no client has rows to judge by."""
     with fed.setting_up():
         return Judging(protocol, fed, w, by_client).evaluated()
@@ -61,7 +64,7 @@ class Judging:
 
     protocol: Evaluation
     fed: Federation
-    w: Array | SentModel
+    w: Array | SentModel | Remembered
     by_client: bool
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -190,7 +193,7 @@ class Judging:
     # ── asking ──
 
     def _ask(
-        self, step: Callable[..., T], check: Callable[[T, str], None], **arguments: Array | SentModel
+        self, step: Callable[..., T], check: Callable[[T, str], None], **arguments: Array | SentModel | Remembered
     ) -> tuple[T, dict[str, T]]:
         """What all clients say together, and, if it is wanted, each by itself. Raises Unusable for a reply that does
         not pass the check; of a sum nobody can say whose fault it is."""

@@ -4,9 +4,9 @@
     build("algorithm", {"name": "FedAvg", "loss": {"name": "Logistic", "l2": 0.01}, "local": {"steps": 5}})
 
 The names come from the rooms themselves: an algorithm exported by `fedsolve.algorithms` is known here, and so
-are losses, feature maps, kernels, local solvers, line searches, compressors, partition schemes and transports. Case,
-hyphens and underscores do not matter: `by_group` is `ByGroup`. Hyper-parameters are checked against the annotations of
-the class (`fedsolve.plain`), and `fedsolve.plain.to_plain` writes the table that `build` reads.
+are losses, feature maps, kernels, local solvers, weak learners, line searches, compressors, partition schemes and
+transports. Case, hyphens and underscores do not matter: `by_group` is `ByGroup`. Hyper-parameters are checked against
+the annotations of the class (`fedsolve.plain`), and `fedsolve.plain.to_plain` writes the table that `build` reads.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from functools import cache
 from types import ModuleType
 from typing import Any, TypeVar
 
-from fedsolve import algorithms, data, distillation, features, losses, networks
+from fedsolve import algorithms, data, distillation, features, learners, losses, networks
 from fedsolve import descent as searches
-from fedsolve import local as learners
+from fedsolve import local as solvers
 from fedsolve.curvature import compressors, renewals
 from fedsolve.data import preprocessing
 from fedsolve.errors import UnknownName
@@ -41,7 +41,8 @@ ROOMS: dict[str, ModuleType] = {
     "kernel": exact_kernels,
     "architecture": networks,
     "augmentation": networks,
-    "local solver": learners,
+    "local solver": solvers,
+    "weak learner": learners,
     "schedule": schedules,
     "distillation": distillation,
     "line search": searches,
@@ -55,7 +56,8 @@ ROOMS: dict[str, ModuleType] = {
 }
 # What a class of a kind must be, where its room has others beside it.
 _BASES: dict[str, type] = {
-    "local solver": learners.LocalSolver,
+    "local solver": solvers.LocalSolver,
+    "weak learner": learners.WeakLearner,
     "feature map": features.FeatureMap,
     "architecture": networks.Architecture,
     "augmentation": networks.Augmentation,
