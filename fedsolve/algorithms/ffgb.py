@@ -26,7 +26,7 @@ from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.learners.base import WeakLearner
 from fedsolve.learners.boosted import Boosted
-from fedsolve.learners.hearing import News, fitting, hear, remembered
+from fedsolve.learners.hearing import News, fitting, hear, inputs_of, remembered
 from fedsolve.learners.parts import averaged, check_functions
 from fedsolve.local.functional_rates import Rule, check_rate, coefficients, rates
 from fedsolve.losses import Pointwise, functional
@@ -84,7 +84,7 @@ class FFGB:
         for eta, keeps in rates(self.step_size, self.tikhonov, t, self.steps):  # 3
             target = delta + functional.gradient(self.loss, client, g)
             h = self.learner.fit(fitting(client, self.learner, target))  # 4
-            values = h(self.learner.inputs(client))
+            values = h(inputs_of(client, self.learner))
             g = keeps * g - eta * values  # 5
             if self.residual is not None:
                 delta = target - values  # 6
