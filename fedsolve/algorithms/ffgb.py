@@ -136,6 +136,11 @@ class FFGB:
     def measuring(self, fed: Federation, state: Boosted) -> Mean[float]:
         return self._mean(Mean(self.value, parts=len(state.parts)))
 
+    @property
+    def may_grow(self) -> bool:
+        """By a rule the first steps are as long as 1/μ or 2/μ, and the value may rise a long way before it falls."""
+        return isinstance(self.step_size, str)
+
     def model(self, state: Boosted) -> Ensemble:
         return Ensemble(self.learner, state.constant, state.parts, state.inputs, self.loss.link)
 
