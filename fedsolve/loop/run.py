@@ -23,7 +23,7 @@ from fedsolve.loop.interrupts import deferred
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.loop.measuring import Enough, Measuring
 from fedsolve.loop.patience import Waiting
-from fedsolve.loop.preflight import check_algorithm, check_needs, warm_weights
+from fedsolve.loop.preflight import check_algorithm, check_missing, check_needs, warm_weights
 from fedsolve.loop.rows import Rows
 from fedsolve.loop.rules import KEPT_TYPES, as_rules, at_the_end, check_measured, hand_over, kept_by
 from fedsolve.loop.saving import Saving
@@ -93,6 +93,7 @@ def run(
     if resume and checkpoint is None:
         raise ConfigError("resume=True needs checkpoint=, the file to go on from")
     check_algorithm(algorithm)
+    check_missing(algorithm, preprocess)
     session = clients if isinstance(clients, Session) else Session(clients, transport)
     loop = _Loop(algorithm, session, limits, rules, checked_seed(seed), measure, preprocess, server, evaluation)
     saved = None if checkpoint is None else loop.checkpoint(Path(checkpoint), resume)
