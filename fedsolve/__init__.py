@@ -54,7 +54,7 @@ from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
 from fedsolve.losses import Logistic, Loss, Network, Pointwise, Poisson, Softmax, Squared
 from fedsolve.models import Ensemble, KernelExpansion, LinearModel, Model, NetworkModel, load_model
-from fedsolve.networks import CNN, MLP, Architecture
+from fedsolve.networks import CNN, MLP, Architecture, FlipAndCrop
 from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.version import __version__
 
@@ -88,6 +88,7 @@ __all__ = [
     "Federation",
     "FederationGain",
     "Finished",
+    "FlipAndCrop",
     "Gather",
     "GradientSteps",
     "InverseTime",

@@ -163,6 +163,11 @@ class Stack:
         """Run a step for all clients; `fits` checks a reply against its annotation.
 
         Raises what the step raises, `Split`, or what vmap raises of a step that is not array code throughout."""
+        return Replies(*self.outputs(step, arguments), fits)
+
+    def outputs(self, step: Callable[..., Value], arguments: dict[str, Value]) -> tuple[Value, list[Array], Counts]:
+        """What a step replies for all clients: the form of a reply, its arrays with an axis for the clients, where the
+        tensors are, and the work it took. Raises MemoryError if the device has too little memory for all of them."""
         import torch
 
         own = {name: self.clients[0].localise(value) for name, value in arguments.items()}
@@ -180,7 +185,7 @@ class Stack:
         except torch.OutOfMemoryError as error:
             raise MemoryError(f"{len(self)} clients at once do not fit: {error}") from error
         form, counts = made[0]
-        return Replies(form, outputs, counts, fits)
+        return form, list(outputs), counts
 
 
 def _padded(parts: Sequence[Array], rows: int, value: float | None = None) -> Array:
@@ -205,7 +210,7 @@ def kind(client: Client, design: Design) -> tuple[object, ...] | None:
 class Replies:
     """What a step answered for each client of a stack, as NumPy. Raises NotTogether unless that fits its annotation."""
 
-    def __init__(self, form: Value, outputs: Sequence[Array], counts: Counts, fits: Callable[[Value], bool]) -> None:
+    def __init__(self, form: Value, outputs: list[Array], counts: Counts, fits: Callable[[Value], bool]) -> None:
         self._form, self._counts = form, counts
         clients = outputs[0].shape[0]
         # Of each client the largest entry, where the tensors are: passes over all of them are dear on the way home.

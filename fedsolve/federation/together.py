@@ -45,8 +45,10 @@ TOLERANCE = 1e-9
 # The largest client, in entries of X. Larger ones spend their time on arithmetic, which stacking does not speed up; on
 # the CPU it slows it down (FedAvg with 2**18 entries took twice to three times as long in a stack).
 MOST_ON_CPU, MOST_ELSEWHERE = 2**15, 2**20
-# The largest stack, and all stacks of a run, in entries of X with padding. Stacks are a copy of the data.
+# The largest stack, and all stacks of a run, in entries of X with padding. Stacks are a copy of the data. Networks on a
+# GPU may have more: what a step does not find memory for is halved.
 MOST_OF_STACK, MOST_OF_ALL = 2**24, 2**26
+MOST_ON_GPU = 32  # times as much
 # The rows of a stack with padding, relative to those of its clients.
 MOST_PADDING = 2.0
 # How many clients a stack has at least, where a step for all of them did not fit into memory: it is halved until then.
@@ -67,6 +69,9 @@ class Computes(Protocol):
     """A loss that computes with other arrays than the client's own; `Network` is one."""
 
     def computing(self, client: Client, /) -> Client: ...
+
+    def gains_together(self, client: Client, /) -> bool:
+        """Whether a client like this one is faster in a stack."""
 
     def in_double(self) -> object:
         """The same loss in float64, where steps that run together are compared; itself if it is."""
@@ -259,13 +264,15 @@ class Together:
             shared = kind(client, client.design)
             if shared is None:
                 self._left_out[client.name] = "its inputs are not one dense matrix"
-            elif client.n_samples * client.design.shape[1] > _most(client):
+            elif not _gains(loss, client):
                 self._left_out[client.name] = "it is so large that it would gain nothing"
             else:
                 alike.setdefault(shared, []).append(client)
-        room = MOST_OF_ALL
+        room, most = MOST_OF_ALL, MOST_OF_STACK
+        if loss is not None and any(client.y.device.type != "cpu" for some in alike.values() for client in some):
+            room, most = MOST_ON_GPU * room, MOST_ON_GPU * most
         for some in alike.values():
-            for members in _cut(sorted(some, key=lambda client: client.n_samples)):
+            for members in _cut(sorted(some, key=lambda client: client.n_samples), most):
                 numbers = len(members) * members[-1].n_samples * members[-1].design.shape[1]
                 if len(members) == 1 or numbers > room:
                     reason = "no other is like it" if len(members) == 1 else "the stacks have grown too large"
@@ -290,18 +297,21 @@ def _in_double(array: Array) -> Array:
     return array.astype(np.float64) if array.dtype == np.float32 else array
 
 
-def _most(client: Client) -> int:
-    return MOST_ON_CPU if client.y.device.type == "cpu" else MOST_ELSEWHERE
+def _gains(loss: Computes | None, client: Client) -> bool:
+    if loss is not None:
+        return loss.gains_together(client)
+    most = MOST_ON_CPU if client.y.device.type == "cpu" else MOST_ELSEWHERE
+    return client.n_samples * client.design.shape[1] <= most
 
 
-def _cut(clients: Sequence[Client]) -> Iterator[list[Client]]:
+def _cut(clients: Sequence[Client], most: int) -> Iterator[list[Client]]:
     """Clients by growing size, cut where a stack would be too large or padded too much."""
     members: list[Client] = []
     rows = 0
     for client in clients:
         n, width = client.n_samples, client.design.shape[1]
         padded = (len(members) + 1) * n
-        if members and (padded > MOST_PADDING * (rows + n) or padded * width > MOST_OF_STACK):
+        if members and (padded > MOST_PADDING * (rows + n) or padded * width > most):
             yield members
             members, rows = [], 0
         members.append(client)

@@ -17,6 +17,7 @@ from fedsolve.numerics.linalg import as_kind_of
 from fedsolve.numerics.scalars import positive
 from fedsolve.typing import Array, Namespace
 
+STRIDE = 1_000_003  # between the salts of two steps: places of samples within a step are fewer
 # Makes a step of the gradient there, and remembers what it needs for the next one.
 Move = Callable[[Array], Array]
 
@@ -65,8 +66,10 @@ class Steps(Batched, ABC):
             turned = None if correction is None else own.localise(correction)
             return as_kind_of(self.run(loss, own, own.localise(w), step_size, turned, pull), w)
         anchor, move = w, self.moves(client.xp)
-        for part, share in self.parts(client):
-            g, before = loss.gradient(part, w), w
+        salt = loss.salt(client)
+        for step, (part, share) in enumerate(self.parts(client)):
+            before = w
+            g = loss.gradient(part, w) if salt is None else loss.changed_gradient(part, w, salt + STRIDE * step)
             if correction is not None:
                 g = g + correction
             if pull:

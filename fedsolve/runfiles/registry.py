@@ -40,6 +40,7 @@ ROOMS: dict[str, ModuleType] = {
     "feature map": features,
     "kernel": exact_kernels,
     "architecture": networks,
+    "augmentation": networks,
     "local solver": solvers,
     "weak learner": learners,
     "schedule": schedules,
@@ -58,6 +59,8 @@ _BASES: dict[str, type] = {
     "local solver": solvers.LocalSolver,
     "weak learner": learners.WeakLearner,
     "feature map": features.FeatureMap,
+    "architecture": networks.Architecture,
+    "augmentation": networks.Augmentation,
     "partition scheme": data.Scheme,
     "preprocessing": preprocessing.Preprocess,
 }

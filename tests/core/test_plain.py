@@ -67,9 +67,11 @@ ARCHITECTURES = [
     fs.CNN((3, 32, 32)),
     fs.CNN((1, 28, 28), ((8, 3), (4, 2)), hidden=(120, 84), activation="gelu"),
 ]
+AUGMENTATIONS = [fs.FlipAndCrop(), fs.FlipAndCrop(2, flip=False, shape=(3, 32, 32))]
 NETWORKS = [
     *[fs.Network(one, fs.Softmax(classes=10), l2=1, dtype="float64", device="cpu") for one in ARCHITECTURES],
     fs.Network(ARCHITECTURES[0], measures_gradient=True),
+    *[fs.Network(ARCHITECTURES[2], augmentation=one) for one in AUGMENTATIONS],
 ]
 SEARCHES = [fs.Armijo(), fs.Armijo(alpha=0.1, beta=0.9, halvings=3, loss=LOSS)]
 SCHEDULES = [fs.InverseTime(), fs.InverseTime(3), fs.Cosine(100), fs.Cosine(10, last=1), fs.StepDecay(7, by=1)]
@@ -80,7 +82,7 @@ SOLVERS = [
         fs.Momentum(),
         fs.Momentum(3, momentum=0, nesterov=True),
         fs.Adam(),
-        fs.Adam(4, 1, beta1=0, schedule=SCHEDULES[2]),
+        fs.Adam(4, 1, beta1=0, schedule=SCHEDULES[2], clip=5),
     ),
     *(fs.ProximalSteps(), fs.ProximalSteps(3, 4, epochs=2, batches="fixed", scale="client")),
 ]
@@ -168,6 +170,7 @@ SAMPLES: dict[str, Sequence[Any]] = {
     "feature map": MAPS,
     "kernel": KERNELS,
     "architecture": ARCHITECTURES,
+    "augmentation": AUGMENTATIONS,
     "local solver": SOLVERS,
     "weak learner": LEARNERS,
     "schedule": SCHEDULES,

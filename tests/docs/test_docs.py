@@ -35,9 +35,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/joining.md", "docs/algorithms.md"]
-)
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/guide.md",
+    "docs/joining.md",
+    "docs/algorithms.md",
+    "docs/boosting.md",
+    "docs/networks.md",
+]
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_the_snippets_run(name: str, folder: Path) -> None:
     """They run as a script, so that worker processes find the classes it defines."""
     pytest.importorskip("pandas")

@@ -1,0 +1,148 @@
+"""Networks of many clients: one call for all against one call each, for local training and through a whole run.
+
+On the CPU an MLP for 14 × 14 images, 50 clients of about 100; with --device cuda the CNN of Shen et al. for CIFAR, 100
+clients of 100 images, Adam, batches of 64. The images are those of FEDSOLVE_DATA if it has them, else noise of the same
+size: what they show does not change the time. Local training is the clients' step alone, as one client would run it or
+as a stack does, with the weights left on the device; through `run` there are the replies' way home, aggregation, ledger
+and measuring beside it. Both sides are measured in turn, the minimum of several; the results must agree.
+
+    scripts/bench networks
+    scripts/bench networks -- --device cuda
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+import fedsolve as fs
+from fedsolve.federation.memory import Memory
+from fedsolve.federation.stacked import Stack
+from fedsolve.federation.transports import InProcess
+
+TOLERANCE = {"float32": 1e-3, "float64": 1e-8}  # of the weights; Adam amplifies rounding where gradients are near zero
+
+
+def images(pixels: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of numbers between 0 and 1, and ten labels."""
+    rng = np.random.default_rng(0)
+    if os.environ.get("FEDSOLVE_DATA") and pixels == 784:
+        known = fs.data.load("mnist")
+        return known.X[:count], known.y[:count]
+    return rng.random((count, pixels)), rng.integers(0, 10, count).astype(float)
+
+
+def make_clients(sizes: list[int], pixels: int) -> list[fs.Client]:
+    X, y = images(pixels, sum(sizes))
+    ends = np.cumsum(sizes)
+    return [
+        fs.Client(f"client-{place}", X[end - n : end], y[end - n : end])
+        for place, (n, end) in enumerate(zip(sizes, ends, strict=True))
+    ]
+
+
+def least(functions: list[Callable[[], object]], repeat: int, device: str) -> list[float]:
+    """The least seconds of each, taken in turn."""
+    seconds = [float("inf")] * len(functions)
+    for _ in range(repeat):
+        for place, function in enumerate(functions):
+            started = time.perf_counter()
+            function()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            seconds[place] = min(seconds[place], time.perf_counter() - started)
+    return seconds
+
+
+def local_training(loss: fs.Network, local: fs.Adam, clients: list[fs.Client], repeat: int, device: str) -> list[float]:
+    """Seconds of one round of local training, one by one and together; the weights stay on the device."""
+    own = [loss.computing(client) for client in clients]
+    w = own[0].localise(loss.seeded_start_point(own[0].design.shape[1], (), 0))
+    stack = Stack.of(own)
+
+    def enter() -> None:
+        for client in own:
+            client.enter(Memory({}), (0, 1, 0, 0))
+
+    def alone() -> None:
+        enter()
+        for client in own:
+            local.run(loss, client, w, local.step_size or 0.001)
+
+    def together() -> None:
+        enter()
+        stack.outputs(lambda client: local.run(loss, client, w, local.step_size or 0.001), {})
+
+    return least([alone, together], repeat, device)
+
+
+def whole_runs(algorithm: fs.FedAvg, clients: list[fs.Client], rounds: int, repeat: int, device: str) -> list[float]:
+    """Seconds of a round through `run`, one by one and together: of runs of so many rounds less one of none."""
+    transports = [InProcess(clients, keep_caches=True), InProcess(clients, keep_caches=True, together=True)]
+    runs: dict[int, fs.Run] = {}
+
+    def of(side: int, count: int) -> Callable[[], object]:
+        def function() -> None:
+            runs[side] = fs.run(algorithm, transports[side], rounds=count, tolerance=0.0)
+
+        return function
+
+    seconds = least([of(0, rounds), of(1, rounds)], repeat, device)
+    alone, together = (runs[side].state.w for side in (0, 1))
+    distance = float(np.linalg.norm(together - alone) / np.linalg.norm(alone))
+    same = runs[0].ledger.records == runs[1].ledger.records
+    if distance > TOLERANCE[algorithm.loss.dtype] or not same or transports[1].one_by_one:
+        raise SystemExit(f"the two differ by {distance:.1e}, or in their ledgers: {transports[1].one_by_one}")
+    print(f"    weights differ by {distance:.1e} after {rounds} rounds, ledgers are equal")
+    return [one / rounds for one in seconds]
+
+
+def compare(name: str, architecture: fs.Architecture, sizes: list[int], pixels: int, given: argparse.Namespace) -> None:
+    clients = make_clients(sizes, pixels)
+    loss = fs.Network(architecture, fs.Softmax(classes=10), dtype=given.dtype, device=given.device)
+    local = fs.Adam(epochs=given.epochs, step_size=0.001, batch_size=64)
+    print(f"  {name}: {len(sizes)} clients of {min(sizes)}–{max(sizes)} rows, {given.epochs} epochs, {given.dtype}")
+    each = local_training(loss, local, clients, given.repeat, given.device)
+    per = [1e3 * one / len(sizes) / given.epochs for one in each]
+    print(
+        f"    local training   {each[0]:7.3f} s one by one, {each[1]:7.3f} s together, ratio {each[0] / each[1]:5.1f} "
+        f"({per[0]:.2f} and {per[1]:.2f} ms per client and epoch)"
+    )
+    each = whole_runs(fs.FedAvg(loss, local), clients, given.rounds, given.repeat, given.device)
+    print(
+        f"    through run      {each[0]:7.3f} s one by one, {each[1]:7.3f} s together, ratio {each[0] / each[1]:5.1f}"
+    )
+    if given.device == "cuda":
+        print(f"    most memory      {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB on the GPU")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="One by one against together.")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--dtype", choices=["float32", "float64"], default="float32")
+    parser.add_argument("--epochs", type=int, default=10, help="local epochs in a round")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--clients", type=int, default=None, help="50 on the CPU, 100 on a GPU")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(1)
+    if given.device == "cuda":
+        many = given.clients or 100
+        print(torch.cuda.get_device_name())
+        compare("CNN, equal sizes", fs.CNN((3, 32, 32)), [100] * many, 3072, given)
+        sizes = [int(n) for n in rng.integers(50, 151, many)]
+        compare("CNN, unequal sizes", fs.CNN((3, 32, 32)), sizes, 3072, given)
+        return
+    many = given.clients or 50
+    compare("MLP, equal sizes", fs.MLP((64,)), [100] * many, 196, given)
+    compare("MLP, unequal sizes", fs.MLP((64,)), [int(n) for n in rng.integers(50, 151, many)], 196, given)
+
+
+if __name__ == "__main__":
+    main()
