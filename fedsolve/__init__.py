@@ -34,7 +34,7 @@ from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
 from fedsolve.inference import Evaluation, FederationGain, evaluate, federation_gain
-from fedsolve.learners import Minimax, RidgeLearner, Stumps, Trees
+from fedsolve.learners import Minimax, NetworkLearner, RidgeLearner, Stumps, Trees
 from fedsolve.local import (
     CG,
     Adam,
@@ -104,6 +104,7 @@ __all__ = [
     "Momentum",
     "MontDec",
     "Network",
+    "NetworkLearner",
     "NetworkModel",
     "Newton",
     "Nystroem",

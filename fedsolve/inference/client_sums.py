@@ -10,11 +10,11 @@ from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
 from fedsolve.inference import metrics
 from fedsolve.inference.evaluated import TOTALS, HeldSums
-from fedsolve.inference.metrics import TABLE, Floats, Kind, Rows, kind_of
+from fedsolve.inference.metrics import TABLE, Floats, Kind, Rows, judges_rows, kind_of
 from fedsolve.inference.remembered_model import Remembered, recalled
 from fedsolve.inference.score_bins import binned, joined, runs_of
 from fedsolve.inference.sent_model import SentModel, predictor
-from fedsolve.losses import LinearLoss, Loss
+from fedsolve.losses import Loss
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
@@ -25,10 +25,10 @@ LARGEST_LOG = 300.0  # of a mean count, whose square is one as well
 def held_rows(loss: Loss, held: Client, w: Array | SentModel | Remembered) -> Rows:
     """Predictor, targets and weights of the rows that have a weight, as NumPy arrays."""
     held.count("losses", held.n_samples)
-    assert isinstance(loss, LinearLoss)
+    assert judges_rows(loss)
     y = to_numpy(loss.targets(held))
     if isinstance(w, SentModel):
-        eta = predictor(w, kind_of(loss), held, loss.features)
+        eta = predictor(w, kind_of(loss), held, getattr(loss, "features", None))
     elif isinstance(w, Remembered):
         eta = recalled(held)
     else:
@@ -45,7 +45,7 @@ def held_rows(loss: Loss, held: Client, w: Array | SentModel | Remembered) -> Ro
 
 def nothing(loss: Loss, client: Client, classes: int, bins: int) -> HeldSums:
     """What a client without rows says."""
-    shape = loss.outputs(client) if isinstance(loss, LinearLoss) else ()
+    shape = loss.outputs(client) if judges_rows(loss) else ()
     return no_sums(loss, shape, classes, bins)
 
 
@@ -71,7 +71,7 @@ def summed(loss: Loss, held: Client, w: Array | SentModel | Remembered, cuts: Se
     empty = nothing(loss, held, len(cuts), bins)
     totals = dict.fromkeys(TOTALS, 0.0)
     totals["weight"] = held.weight
-    if not isinstance(loss, LinearLoss):
+    if not judges_rows(loss):
         if isinstance(w, SentModel | Remembered):
             raise DataError(f"{type(loss).__name__} judges weights, and the model has none for it")
         totals["value"] = (loss.value(held, w) - loss.penalty(w)) * held.weight

@@ -14,11 +14,11 @@ from fedsolve.federation.client import Client, client_step
 from fedsolve.inference import recalibration
 from fedsolve.inference.client_sums import held_rows, nothing, recounted, spread, summed
 from fedsolve.inference.evaluated import Figures, HeldSums, figures
-from fedsolve.inference.metrics import Floats, Kind, Rows, kind_of
+from fedsolve.inference.metrics import Floats, Kind, Rows, classes_of, judges_rows, kind_of
 from fedsolve.inference.remembered_model import Remembered, recall
 from fedsolve.inference.score_bins import FIRST, GRID, area, refined, unsplit
 from fedsolve.inference.sent_model import SentModel
-from fedsolve.losses import LinearLoss, Loss
+from fedsolve.losses import Loss
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Array
@@ -94,7 +94,7 @@ class Evaluation:
         if held is None:
             return 0, 0.0, 0.0, 0.0, 0.0
         value = (self.loss.value(held, w) - self.loss.penalty(w)) * held.weight
-        if not isinstance(self.loss, LinearLoss):
+        if not judges_rows(self.loss):
             return self._counted(client, held, (held.n_samples, held.weight, value, 0.0, 0.0))
         rows = held_rows(self.loss, held, w)
         error = float(rows.s @ self.loss.error(np, rows.eta, rows.y))
@@ -190,7 +190,7 @@ class Evaluation:
     def edges(self) -> tuple[Floats, ...]:
         """The cut points of the first exchange, for each class."""
         kind = self.kind
-        count = getattr(self.loss, "classes", 0) if kind is Kind.CLASSES else int(kind is Kind.BINARY)
+        count = classes_of(self.loss) if kind is Kind.CLASSES else int(kind is Kind.BINARY)
         return (FIRST,) * count
 
     def brief(self, w: Array | SentModel | Remembered) -> Sum[HeldSums]:
@@ -232,7 +232,7 @@ class Evaluation:
     @property
     def error_name(self) -> str:
         """What `error` is."""
-        return self.loss.error_name if isinstance(self.loss, LinearLoss) else "loss"
+        return self.loss.error_name if judges_rows(self.loss) else "loss"
 
 
 def stacked(cuts: Sequence[Floats]) -> Floats:

@@ -3,6 +3,7 @@
 from fedsolve.learners.base import Fitting, Function, WeakLearner
 from fedsolve.learners.gamma import gamma
 from fedsolve.learners.minimax import Minimax
+from fedsolve.learners.network import NetworkLearner
 from fedsolve.learners.ridge import RidgeLearner
 from fedsolve.learners.sobolev import SobolevLearner
 from fedsolve.learners.trees import Stumps, Trees
@@ -11,6 +12,7 @@ __all__ = [
     "Fitting",
     "Function",
     "Minimax",
+    "NetworkLearner",
     "RidgeLearner",
     "SobolevLearner",
     "Stumps",

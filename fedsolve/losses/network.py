@@ -33,7 +33,7 @@ from fedsolve.networks.modules import FlatModule, flat_module, initial_weights
 from fedsolve.networks.tensors import TensorClient
 from fedsolve.numerics.linalg import as_kind_of, namespace
 from fedsolve.numerics.scalars import at_least_zero
-from fedsolve.typing import Array
+from fedsolve.typing import Array, Namespace
 
 ROWS = 2048  # rows whose activations are held at once
 SALTS = 2**31
@@ -170,7 +170,7 @@ class Network(Loss):
             return client
 
         def compute() -> TensorClient:
-            return TensorClient.of(client, self._targets(client), self.dtype, self.device)
+            return TensorClient.of(client, self.targets(client), self.dtype, self.device)
 
         classes = self.loss.classes if isinstance(self.loss, Softmax) else None
         return client.cached(("tensors", self.dtype, self.device, classes), compute).follow()
@@ -192,9 +192,40 @@ class Network(Loss):
             return own, w
         return own, own.localise(w)
 
-    def _targets(self, client: Client) -> Array:
+    # ── what held-out rows are judged by ──
+
+    def targets(self, client: Client) -> Array:
         """What the outputs are compared with: rows of class probabilities for classes."""
         return self.loss.targets(client) if isinstance(self.loss, Softmax) else client.y
+
+    def predictor(self, client: Client, w: Array) -> Array:
+        """What the network puts out for each row, in the shape of the targets and in float64: a tensor."""
+        own, w = self._inside(client, w)
+        net, torch = self._module(own), torch_library()
+        with torch.no_grad():
+            blocks = [own.design.sample[start : start + ROWS, :] for start in range(0, own.n_samples, ROWS)]
+            eta = torch.cat([net(w, block) for block in blocks]).double()
+        eta = eta[:, 0] if own.y.ndim == 1 else eta
+        return eta if own.offset is None else eta + own.offset
+
+    def outputs(self, client: Client) -> tuple[int, ...]:
+        """The shape of one prediction: () for a number, (k,) for k of them."""
+        return (self.loss.classes,) if isinstance(self.loss, Softmax) else tuple(client.y.shape[1:])
+
+    def pointwise(self, xp: Namespace, eta: Array, y: Array) -> Array:
+        """ℓ of each row. Of the softmax loss the cross-entropy alone: its other term is there for linear weights."""
+        loss = self.loss.error if isinstance(self.loss, Softmax) else self.loss.pointwise
+        return loss(xp, eta, y)
+
+    def error(self, xp: Namespace, eta: Array, y: Array) -> Array:
+        """What a row that was not learned from is judged by, as ℓ has it."""
+        return self.loss.error(xp, eta, y)
+
+    def hits(self, xp: Namespace, eta: Array, y: Array) -> Array | None:
+        """1 for each row whose class is predicted, 0 for the others; None where there are no classes."""
+        return self.loss.hits(xp, eta, y)
+
+    # ── in parts ──
 
     def _module(self, client: Client) -> FlatModule:
         return flat_module(self.architecture, client.design.shape[1], self._outputs(tuple(client.y.shape[1:])))
@@ -219,11 +250,14 @@ class Network(Loss):
         """ℓ of each row."""
         if y.ndim == 1:
             eta = eta[:, 0] if offset is None else eta[:, 0] + offset
-        # Of the softmax loss the cross-entropy alone: its other term is there for linear weights.
-        loss = self.loss.error if isinstance(self.loss, Softmax) else self.loss.pointwise
-        return loss(own.xp, eta, y)
+        return self.pointwise(own.xp, eta, y)
 
     # ── both sides ──
+
+    @property
+    def error_name(self) -> str:
+        """What `error` is called."""
+        return self.loss.error_name
 
     @property
     def classifies(self) -> bool:

@@ -18,6 +18,7 @@ from fedsolve.curvature import compressors, renewals
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
 from fedsolve.errors import ConfigError, InputError, UnknownName
 from fedsolve.federation.participation import Participation, Replay
+from fedsolve.learners import SobolevLearner
 from fedsolve.local.linear_systems import CG, Richardson
 from fedsolve.plain import Reader, describe, fingerprint, to_plain
 from fedsolve.runfiles import registry
@@ -70,8 +71,8 @@ ARCHITECTURES = [
 AUGMENTATIONS = [fs.FlipAndCrop(), fs.FlipAndCrop(2, flip=False, shape=(3, 32, 32))]
 NETWORKS = [
     *[fs.Network(one, fs.Softmax(classes=10), l2=1, dtype="float64", device="cpu") for one in ARCHITECTURES],
+    *[fs.Network(ARCHITECTURES[2], fs.Softmax(classes=10), augmentation=one) for one in AUGMENTATIONS],
     fs.Network(ARCHITECTURES[0], measures_gradient=True),
-    *[fs.Network(ARCHITECTURES[2], augmentation=one) for one in AUGMENTATIONS],
 ]
 SEARCHES = [fs.Armijo(), fs.Armijo(alpha=0.1, beta=0.9, halvings=3, loss=LOSS)]
 SCHEDULES = [fs.InverseTime(), fs.InverseTime(3), fs.Cosine(100), fs.Cosine(10, last=1), fs.StepDecay(7, by=1)]
@@ -91,6 +92,18 @@ RENEWALS = [renewals.Once(), renewals.Always(), renewals.Periodic(7), renewals.F
 COMPRESSORS = [compressors.TopKPairs(3), compressors.RandomKPairs(), compressors.RankR(2)]
 SQUARED = fs.Squared(l2=1)
 LEARNERS = [fs.RidgeLearner(), fs.RidgeLearner(0.5, fs.RandomFourier(features=4, gamma=0.5), intercept=False)]
+OTHER_LEARNERS = [
+    *(
+        fs.Trees(),
+        fs.Trees(depth=2),
+        fs.Stumps(),
+        fs.Minimax(LEARNERS[0]),
+        SobolevLearner(),
+        SobolevLearner(hidden=(4,)),
+    ),
+    *[fs.NetworkLearner(one) for one in ARCHITECTURES],
+    fs.NetworkLearner(ARCHITECTURES[0], 7, None, 1, 1, "float64", "cpu"),
+]
 ALGORITHMS = [
     *[fs.Newton(loss) for loss in LOSSES],
     fs.Newton(LOSS, SEARCHES[1]),
@@ -100,6 +113,7 @@ ALGORITHMS = [
     fs.FFGB(fs.Logistic(), LEARNERS[0]),
     fs.FFGB(fs.Softmax(classes=3), LEARNERS[1], 4, "theorem 4.3", 0.1, "carried", "constant", "samples"),
     fs.FFGB(fs.Squared(), LEARNERS[1], residual=None),
+    fs.FFGB(fs.Squared(), OTHER_LEARNERS[-1]),
     fs.FedAvg(LOSS),
     fs.FedAvg(LOSS, SOLVERS[1]),
     *[kind(one, local=SOLVERS[1]) for kind in (fs.FedAvg, fs.FedProx, fs.FedDyn, fs.Scaffold) for one in NETWORKS],
@@ -172,7 +186,7 @@ SAMPLES: dict[str, Sequence[Any]] = {
     "architecture": ARCHITECTURES,
     "augmentation": AUGMENTATIONS,
     "local solver": SOLVERS,
-    "weak learner": LEARNERS,
+    "weak learner": [*LEARNERS, *OTHER_LEARNERS],
     "schedule": SCHEDULES,
     "distillation": DISTILLATIONS,
     "line search": SEARCHES,

@@ -223,21 +223,53 @@ def test_a_warm_start_is_a_network_of_the_same_architecture() -> None:
         fs.run(fs.Newton(fs.Softmax(l2=1, classes=3)), clients, warm_start=first.model)
 
 
-def test_held_out_rows_judge_it() -> None:
+@pytest.mark.parametrize("preprocess", [None, fs.data.Preprocess()])
+def test_held_out_rows_judge_it(preprocess: Any) -> None:
     clients = fs.data.hold_out(federation(sizes=(60, 80)), 0.25)
-    loss = network()
-    run = fs.run(fs.FedAvg(loss, fs.GradientSteps(10, 0.3)), clients, rounds=20, evaluation=fs.Evaluation(loss))
+    algorithm = fs.FedAvg(network(), fs.GradientSteps(10, 0.3))
+    evaluation = fs.Evaluation(network())
+    run = fs.run(algorithm, clients, rounds=20, evaluation=evaluation, preprocess=preprocess)
+    X, y = (np.concatenate([getattr(one.held, name) for one in clients]) for name in ("X", "y"))
+    p = run.model.predict_proba(X)[np.arange(len(y)), y.astype(int)]
+    found = run.evaluation
+    assert found is not None
+    assert found.error_name == "log-loss"
+    assert found.value == pytest.approx(-np.log(p).mean(), rel=1e-5)
+    assert found.accuracy == pytest.approx(np.mean(run.model.predict(X) == y), rel=1e-12)
+    assert run.history[-1].held_out["accuracy"] == pytest.approx(found.accuracy, rel=1e-12)
+    assert set(found.clients) == {"c0", "c1"}
+
+
+@pytest.mark.parametrize("kind", ["labels", "numbers", "pairs"])
+def test_other_held_out_figures(kind: str) -> None:
+    clients = fs.data.hold_out(federation(kind, sizes=(60, 80)), 0.25)
+    run = fs.run(
+        fs.FedAvg(network(kind), fs.GradientSteps(5, 0.1)), clients, rounds=10, evaluation=fs.Evaluation(network(kind))
+    )
+    X, y = (np.concatenate([getattr(one.held, name) for one in clients]) for name in ("X", "y"))
+    found = run.evaluation
+    assert found is not None
+    if kind == "labels":
+        p = run.model.positive_probability(X)
+        wins = (p[y == 1][:, None] > p[y == 0]) + 0.5 * (p[y == 1][:, None] == p[y == 0])
+        assert found.auc == pytest.approx(wins.mean(), abs=found.auc_error + 1e-12)
+    else:
+        assert found.error == pytest.approx(np.mean((run.model.predict(X) - y) ** 2), rel=1e-5)
+
+
+def test_a_network_is_judged_by_another_loss_as_a_whole_model() -> None:
+    clients = fs.data.hold_out(federation(sizes=(60, 80)), 0.25)
+    algorithm = fs.FedAvg(network(), fs.GradientSteps(10, 0.3))
+    run = fs.run(algorithm, clients, rounds=2, evaluation=fs.Evaluation(LOSSES["classes"]))
     held = [one.held for one in clients]
-    expected = np.average([loss.value(one, run.state.w) for one in held], weights=[one.weight for one in held])
-    assert run.evaluation is not None
-    assert run.evaluation.value == pytest.approx(expected, rel=1e-6)
-    # Judged as classes it has an accuracy, too, also in the course of a run.
-    watched = fs.run(run.algorithm, clients, rounds=2, evaluation=fs.Evaluation(LOSSES["classes"]))
-    assert watched.evaluation is not None
-    assert watched.history[-1].held_out["accuracy"] == pytest.approx(watched.evaluation.accuracy)
-    found = fs.evaluate(run.model, clients, LOSSES["classes"])
     hits = [run.model.predict(one.X) == one.y for one in held]
-    assert found.accuracy == pytest.approx(np.concatenate(hits).mean(), rel=1e-12)
+    assert run.evaluation is not None
+    for found in (run.evaluation, fs.evaluate(run.model, clients, LOSSES["classes"])):
+        assert found.accuracy == pytest.approx(np.concatenate(hits).mean(), rel=1e-12)
+    with pytest.raises(fs.errors.ConfigError, match="this run preprocesses them"):
+        fs.run(
+            algorithm, clients, rounds=1, evaluation=fs.Evaluation(LOSSES["classes"]), preprocess=fs.data.Preprocess()
+        )
 
 
 def test_files_that_are_no_network() -> None:
