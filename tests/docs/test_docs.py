@@ -35,7 +35,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/joining.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/joining.md", "docs/boosting.md"]
+)
 def test_the_snippets_run(name: str, folder: Path) -> None:
     """They run as a script, so that worker processes find the classes it defines."""
     pytest.importorskip("pandas")

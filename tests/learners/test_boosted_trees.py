@@ -59,13 +59,21 @@ def test_the_ledger_lists_all_that_leaves_the_clients() -> None:
     loss = fs.Logistic()
     patience = fs.Patience(5, fs.Evaluation(loss), metric="auc")
     run = fs.run(boosting(), clients, stopping=[RULES, patience])
-    calls = {call for record in run.ledger.records for call in record.calls}
-    steps = {call.split(".")[-1] for call in calls}
-    assert {"column_sizes", "cell_counts", "values_at", "local_steps"} <= steps
-    # Beside these: joining, the mean target, hearing of the last round, the value, and sums over held-out rows.
-    assert steps - {"column_sizes", "cell_counts", "values_at", "local_steps"} <= {
-        "join", "align", "targets", "learn_of", "value", "held_figures", "held_bins", "held_sums", "held", "brief",
-    }, steps  # fmt: skip
+    sent = {
+        (call, purpose) for one in run.ledger.records for call, purpose in zip(one.calls, one.purposes, strict=True)
+    }
+    assert sent == {
+        ("session.join", "setup"),
+        ("algorithm.learner.column_sizes", "setup"),
+        ("algorithm.learner.cell_counts", "setup"),
+        ("algorithm.learner.values_at", "setup"),
+        ("algorithm.targets", "algorithm"),
+        ("algorithm.local_steps", "algorithm"),
+        ("algorithm.learn_of", "measure"),  # an answer of one number
+        ("algorithm.value", "measure"),
+        ("stopping.1.evaluation.held_figures", "measure"),
+        ("stopping.1.evaluation.held_bins", "measure"),
+    }
 
 
 def test_transports_give_the_same_trees() -> None:
