@@ -90,12 +90,11 @@ def test_only_what_is_new_is_sent() -> None:
         for entry in run.ledger.entries()
         if entry.call == "algorithm.local_steps" and entry.direction == "down"
     }
-    # A function is 10 numbers of w and one of b; it comes with its coefficient, and a part with its decay. Each message
-    # has t and how many parts the client knows.
-    four, five_clients = 4 * 2 * 12 + 1 + 2, 5 * 2 * 12 + 1 + 2
-    assert down[9, "client-0"] == down[10, "client-0"] == four
-    assert down[10, "client-4"] == 9 * (four - 2) + 2 + 1  # with f^0
-    assert down[11, "client-4"] == down[11, "client-0"] == five_clients
+    # A function is 9 numbers of w and one of b; it comes with its coefficient, and a part with its decay.
+    of_four, of_five = 4 * 2 * 11 + 1, 5 * 2 * 11 + 1
+    assert down[9, "client-0"] == down[10, "client-0"] == of_four
+    assert down[10, "client-4"] == 9 * of_four + 1  # and f^0
+    assert down[11, "client-4"] == down[11, "client-0"] == of_five
 
 
 # ── held-out rows ──
