@@ -6,7 +6,8 @@ the rows that clients hold out: their AUC, or their squared error. Prices come w
 which are used as they are. Pooled and alone: scikit-learn's HistGradientBoosting with its defaults, told which
 column is of categories. Wanted: on a9a under Dirichlet 0.5, AUC within 0.006 of the pooled one.
 
-    python benchmarks/bench_boosting.py [--seeds 0 1 2] [--data a9a california]
+    python benchmarks/bench_boosting.py [--seeds 0 1 2] [--data a9a california] [--schemes dirichlet quantity]
+                                        [--l2 300] [--step 0.75] [--steps 4] [--weigh uniform] [--residual none]
 
 Needs a9a and california_housing (FEDSOLVE_DATA). The settings are the same for both data sets, but
 for the step size, which goes by the curvature of the loss.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,10 +30,28 @@ from fedsolve.data.partition import split_indices
 from fedsolve.errors import DataError
 
 CLIENTS, HELD_OUT, PATIENCE, ROUNDS, WANTED = 10, 0.1, 10, 60, 0.006
-LEARNER = fs.Trees(depth=6, leaves=31, l2=300.0)
-SETTINGS = {"steps": 4, "residual": None, "initial": "constant"}
-STEP = 0.75  # over the largest curvature of the loss: ¼ of log-loss, 1 of squared error
 SCHEMES = {"dirichlet": fs.data.Dirichlet(0.5, min_samples=20), "quantity": fs.data.QuantitySkew(0.5, min_samples=20)}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to boost. `step` is the step size times the largest curvature of the loss: ¼ of log-loss, 1 of squared
+    error."""
+
+    l2: float = 300.0
+    step: float = 0.75
+    steps: int = 4
+    weigh: str = "uniform"
+    residual: str = "none"
+
+    def algorithm(self, classes: bool) -> fs.FFGB:
+        loss, size = (fs.Logistic(), 4 * self.step) if classes else (fs.Squared(), self.step)
+        residual = None if self.residual == "none" else self.residual
+        options = {"steps": self.steps, "step_size": size, "residual": residual, "weigh": self.weigh}
+        return fs.FFGB(loss, fs.Trees(l2=self.l2), initial="constant", **options)
+
+
+USUAL = Settings()
 
 
 @dataclass(frozen=True)
@@ -89,13 +108,13 @@ def california(seed: int) -> Problem:
     return Problem("california", *parts, tenths, classes=False, schema=schema)
 
 
-def federated(problem: Problem, scheme: str, seed: int) -> tuple[fs.Run, list[np.ndarray]]:
+def federated(problem: Problem, scheme: str, seed: int, settings: Settings = USUAL) -> tuple[fs.Run, list[np.ndarray]]:
     parts = split_indices(problem.labels, SCHEMES[scheme], clients=CLIENTS, seed=seed)
     clients = [fs.Client(f"client-{k}", problem.X[rows], problem.y[rows]) for k, rows in enumerate(parts)]
-    loss = fs.Logistic() if problem.classes else fs.Squared()
-    patience = fs.Patience(PATIENCE, fs.Evaluation(loss), metric="auc" if problem.classes else "value")
+    algorithm = settings.algorithm(problem.classes)
+    patience = fs.Patience(PATIENCE, fs.Evaluation(algorithm.loss), metric="auc" if problem.classes else "value")
     run = fs.run(
-        fs.FFGB(loss, LEARNER, step_size=STEP * (4 if problem.classes else 1), **SETTINGS),
+        algorithm,
         fs.data.hold_out(clients, HELD_OUT, seed=seed),
         stopping=[fs.Stopping(rounds=ROUNDS, tolerance=None), patience],
         preprocess=None if problem.schema is None else fs.data.Preprocess(problem.schema),
@@ -104,10 +123,10 @@ def federated(problem: Problem, scheme: str, seed: int) -> tuple[fs.Run, list[np
     return run, parts
 
 
-def compare(problem: Problem, scheme: str, seed: int) -> float:
+def compare(problem: Problem, scheme: str, seed: int, settings: Settings = USUAL) -> float:
     """Print one line, and return by how much the pooled model is better."""
     start = time.perf_counter()
-    run, parts = federated(problem, scheme, seed)
+    run, parts = federated(problem, scheme, seed, settings)
     took = time.perf_counter() - start
     ours = problem.score(run.model.decision_function(problem.X_test))
     pooled = problem.alone(np.arange(len(problem.y)), seed)
@@ -128,13 +147,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--data", nargs="+", choices=["a9a", "california"], default=["a9a", "california"])
+    parser.add_argument("--schemes", nargs="+", choices=list(SCHEMES), default=list(SCHEMES))
+    for field in fields(Settings):
+        parser.add_argument(f"--{field.name}", type=type(field.default), default=field.default)
     options = parser.parse_args()
+    settings = Settings(**{field.name: getattr(options, field.name) for field in fields(Settings)})
     with threadpool_limits(1):
         for name in options.data:
-            for scheme in SCHEMES:
+            for scheme in options.schemes:
                 try:
                     make = {"a9a": a9a, "california": california}[name]
-                    gaps = [compare(make(seed), scheme, seed) for seed in options.seeds]
+                    gaps = [compare(make(seed), scheme, seed, settings) for seed in options.seeds]
                 except DataError as error:
                     print(f"left out: {error}")
                     break
