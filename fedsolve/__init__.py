@@ -8,12 +8,14 @@ from fedsolve.algorithms import (
     GIANT,
     SHED,
     FedAvg,
+    FedAvgDistill,
     FedDyn,
     FedNewton,
     FedNewtonCG,
     FedNL,
     FedProx,
     FedSplit,
+    FFGBDistill,
     MontDec,
     Newton,
     Scaffold,
@@ -22,6 +24,7 @@ from fedsolve.algorithms import (
 from fedsolve.algorithms.base import Finished
 from fedsolve.curvature.compressors import RandomKPairs, RankR, TopKPairs
 from fedsolve.descent import Armijo
+from fedsolve.distillation import Distil
 from fedsolve.features import Nystroem, Polynomial, RandomFourier
 from fedsolve.federation import transports
 from fedsolve.federation.calls import Gather, Mean, PerClient, Sum
@@ -31,7 +34,7 @@ from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
 from fedsolve.inference import Evaluation, FederationGain, evaluate, federation_gain
-from fedsolve.learners import RidgeLearner, Stumps, Trees
+from fedsolve.learners import Minimax, RidgeLearner, Stumps, Trees
 from fedsolve.local import (
     CG,
     Adam,
@@ -49,26 +52,33 @@ from fedsolve.loop.history import Run
 from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
-from fedsolve.losses import Logistic, Loss, Pointwise, Poisson, Softmax, Squared
-from fedsolve.models import Ensemble, KernelExpansion, LinearModel, Model, load_model
+from fedsolve.losses import Logistic, Loss, Network, Pointwise, Poisson, Softmax, Squared
+from fedsolve.models import Ensemble, KernelExpansion, LinearModel, Model, NetworkModel, load_model
+from fedsolve.networks import CNN, MLP, Architecture
 from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.version import __version__
 
 __all__ = [
     "AGD",
     "CG",
+    "CNN",
     "DKRR",
     "FFGB",
     "GIANT",
+    "MLP",
     "SHED",
     "Adam",
+    "Architecture",
     "Armijo",
     "Client",
     "Cosine",
+    "Distil",
     "EarlyStopping",
     "Ensemble",
     "Evaluation",
+    "FFGBDistill",
     "FedAvg",
+    "FedAvgDistill",
     "FedDyn",
     "FedNL",
     "FedNewton",
@@ -88,9 +98,12 @@ __all__ = [
     "Logistic",
     "Loss",
     "Mean",
+    "Minimax",
     "Model",
     "Momentum",
     "MontDec",
+    "Network",
+    "NetworkModel",
     "Newton",
     "Nystroem",
     "Participation",

@@ -6,37 +6,57 @@ request is worked out once. Whoever is not in the usual state is left to `Runtim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
 from fedsolve.errors import FedsolveError
-from fedsolve.federation.client_runtime import AgreedCall, Runtime, failure_of
+from fedsolve.federation.client_runtime import Runtime, failure_of
 from fedsolve.federation.joining import JOINED
 from fedsolve.federation.links import UNLIMITED
 from fedsolve.federation.memory import Memory
+from fedsolve.typing import Value
 from fedsolve.wire.encoding import Part
 from fedsolve.wire.messages import MOST_CALLS, Counts, Failure, Reply, Request, overhead
 
+Step = tuple[Callable[..., Value], object, Mapping[str, Value], tuple[int, int, int, int], str]
 
-def answers_alike(runtimes: Sequence[Runtime], request: Request, most: int) -> list[Reply | Failure]:
-    """The answers of the first of these clients, as many as can be given in this way; often all, sometimes none.
 
-    Args:
-        runtimes: Of clients that got the request.
-        request: What they are asked.
-        most: No further answers are given once they hold so many bytes.
-    """
-    memories = _memories(runtimes, request)
-    if not memories:
-        return []
-    routes = request.routes.value
-    try:
-        calls = [runtimes[0].call(*each) for each in zip(routes, request.arguments, strict=True)]
-    except FedsolveError:
-        return []  # `Runtime` says so, for each client
-    answers = _answers(calls, runtimes, memories, request, most)
-    _commit(runtimes, memories, request, answers)
-    return answers
+class AskedAlike:
+    """One request to many clients, whose answers are given in portions."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._agreed: object = None  # the steps for which `_steps` was worked out
+        self._steps: list[Step] = []
+
+    def answers(self, runtimes: Sequence[Runtime], most: int) -> list[Reply | Failure]:
+        """The answers of the first of these clients, as many as can be given in this way; often all, sometimes none.
+
+        Args:
+            runtimes: Of clients that got the request.
+            most: No further answers are given once they hold so many bytes.
+        """
+        memories = _memories(runtimes, self.request)
+        if not memories:
+            return []
+        if runtimes[0].agreed is not self._agreed:
+            try:
+                self._steps = _steps(runtimes[0], self.request)
+            except FedsolveError:
+                return []  # `Runtime` says so, for each client
+            self._agreed = runtimes[0].agreed
+        answers = _answers(self._steps, runtimes, memories, self.request, most)
+        _commit(runtimes, memories, self.request, answers)
+        return answers
+
+
+def _steps(runtime: Runtime, request: Request) -> list[Step]:
+    """What to run, with which arguments and when. Raises FedsolveError if the server may not ask for it."""
+    head, found = request.preamble, []
+    for index, (route, arguments) in enumerate(zip(request.routes.value, request.arguments, strict=True)):
+        call, moment = runtime.call(route, arguments), (head.seed, head.round, head.exchange, index)
+        found.append((call.function, call.protocol, arguments.value, moment, call.scope))
+    return found
 
 
 def _memories(runtimes: Sequence[Runtime], request: Request) -> list[Memory]:
@@ -61,14 +81,11 @@ def _memories(runtimes: Sequence[Runtime], request: Request) -> list[Memory]:
 
 
 def _answers(
-    calls: Sequence[AgreedCall], runtimes: Sequence[Runtime], memories: Sequence[Memory], request: Request, most: int
+    steps: Sequence[Step], runtimes: Sequence[Runtime], memories: Sequence[Memory], request: Request, most: int
 ) -> list[Reply | Failure]:
     """Run the calls for one client after the other."""
-    head, answers, held = request.preamble, list[Reply | Failure](), 0
-    steps = [
-        (call.function, call.protocol, arguments.value, (head.seed, head.round, head.exchange, index), call.scope)
-        for index, (call, arguments) in enumerate(zip(calls, request.arguments, strict=True))
-    ]
+    head, held = request.preamble, 0
+    answers: list[Reply | Failure] = []
     for runtime, memory in zip(runtimes, memories, strict=False):
         client = runtime.client
         client.vectors = client.room = None

@@ -7,7 +7,8 @@ A step marked `@client_step(together=True)` is written for one client and runs u
 - `client.subset(index)`, `client.draw(function)`, `client.number(value)`, `client.cached(…)` and `client.count(…)`.
 
 Sums over rows must be weighted by `client.sample_weight` wherever it is not None: clients of unequal size are padded
-with copies of their last row, of weight zero. Anything else of a client (its name, memory, generator) raises here, and
+with copies of their last row, of weight zero. Where their batches differ in size or number, `client.masked(index, …)`
+pads them likewise. Anything else of a client (its name, memory, generator) raises here, and
 the step then runs for one client at a time.
 """
 
@@ -174,9 +175,12 @@ class Stack:
                 raise NotTogether("its reply has no arrays")
             return tuple(leaves)
 
-        outputs = torch.func.vmap(one)(self.arrays)
+        try:
+            outputs = torch.func.vmap(one)(self.arrays)
+        except torch.OutOfMemoryError as error:
+            raise MemoryError(f"{len(self)} clients at once do not fit: {error}") from error
         form, counts = made[0]
-        return Replies(form, [to_numpy(output) for output in outputs], counts, fits)
+        return Replies(form, outputs, counts, fits)
 
 
 def _padded(parts: Sequence[Array], rows: int, value: float | None = None) -> Array:
@@ -201,14 +205,15 @@ def kind(client: Client, design: Design) -> tuple[object, ...] | None:
 class Replies:
     """What a step answered for each client of a stack, as NumPy. Raises NotTogether unless that fits its annotation."""
 
-    def __init__(self, form: Value, leaves: list[Array], counts: Counts, fits: Callable[[Value], bool]) -> None:
+    def __init__(self, form: Value, outputs: Sequence[Array], counts: Counts, fits: Callable[[Value], bool]) -> None:
         self._form, self._counts = form, counts
-        clients = leaves[0].shape[0]
-        finite = np.ones(clients, dtype=bool)
-        for leaf in leaves:
-            finite &= np.isfinite(leaf.reshape(clients, -1)).all(axis=1)
+        clients = outputs[0].shape[0]
+        # Of each client the largest entry, where the tensors are: passes over all of them are dear on the way home.
+        most = np.stack([to_numpy(_largest_entries(one)) for one in outputs], axis=1)
+        finite = np.isfinite(most).all(axis=1)
         self.finite: list[int] = np.flatnonzero(finite).tolist()  # the places of clients without NaN and infinities
-        self.largest = max(float(np.abs(leaf[finite]).max(initial=0.0)) for leaf in leaves)
+        self.largest = float(most[finite].max(initial=0.0))
+        leaves = [to_numpy(one) for one in outputs]
         self._parts: list[list[Value]] = [[leaf[place, ...] for place in range(clients)] for leaf in leaves]
         if not fits(self.value(0)):  # an entry without axes is a number, if that is what the step declares
             self._parts = [
@@ -226,6 +231,15 @@ class Replies:
         return {
             what: amount.values[place] if isinstance(amount, Sizes) else amount for what, amount in self._counts.items()
         }
+
+
+def _largest_entries(stacked: Array) -> Array:
+    """The largest entry of each client, NaN where it has one."""
+    flat = stacked.reshape(stacked.shape[0], -1)
+    empty = flat.new_zeros((flat.shape[0], 1), dtype=namespace(flat).float64)
+    if flat.shape[1] == 0 or not flat.dtype.is_floating_point:
+        return empty[:, 0]
+    return flat.abs().amax(dim=1).double()
 
 
 @dataclass(frozen=True)
@@ -294,11 +308,12 @@ class _NoMemory(Memory):
 class StandIn(Client):
     """The clients of a stack as one, inside vmap. What it does not set is out of a step's reach, and raises."""
 
-    __slots__ = ("_place", "_stack")
+    __slots__ = ("_place", "_stack", "active")
 
     def __init__(self, stack: Stack, arrays: dict[str, Array]) -> None:
         first = stack.clients[0]
         self._stack: Stack | None = stack
+        self.active: Array | None = None  # of a batch: which clients have it at all; None: every one
         self._place = arrays["client"]
         self._design = DenseDesign(arrays["X"])
         self.y, self.weight = arrays["y"], arrays["weight"]
@@ -333,15 +348,32 @@ class StandIn(Client):
         # Looked up by the client's own place, which is how an array gets a value per client inside vmap.
         return xp.take(whole, xp.reshape(self._place, (1,)), axis=0)[0, ...]
 
+    @property
+    def unequal(self) -> tuple[int, ...]:
+        """The clients' numbers of samples where they differ; empty where they are the same, and in a batch."""
+        return self.n_samples.values if self._stack is not None and isinstance(self.n_samples, Sizes) else ()
+
     def number(self, value: Array) -> float:
         return cast(float, value)  # a number for each client: floats once the step is done
 
-    def subset(self, index: Array) -> Client:
+    def masked(self, index: Array, sizes: Sequence[int]) -> StandIn:
+        """A batch that has another size at each client: `index` is padded with −1 to one length, `sizes` are what it
+        has without. Padding has no weight; a client with nothing else in it has a loss of zero."""
+        xp, valid = self.xp, index >= 0
+        part = self.subset(xp.where(valid, index, xp.zeros_like(index)))
+        counted = xp.astype(valid, self.y.dtype)
+        part.sample_weight = counted if part.sample_weight is None else part.sample_weight * counted
+        total = xp.sum(part.sample_weight)
+        part.weight = xp.where(total > 0, total, xp.ones_like(total))
+        part.n_samples = _sizes(sizes)
+        return part
+
+    def subset(self, index: Array) -> StandIn:
         part = StandIn.__new__(StandIn)
         take = self.xp.take
         for name in ("xp", "is_numpy", "link", "room", "vectors", "protocols", "fingerprints", "memory"):
             setattr(part, name, getattr(self, name))
-        stack, part._stack, part._place = self._stack, None, self._place
+        stack, part._stack, part._place, part.active = self._stack, None, self._place, None
         part._design, part.y = DenseDesign(take(self.design.sample, index, axis=0)), take(self.y, index, axis=0)
         part.offset = None if self.offset is None else take(self.offset, index, axis=0)
         part.n_samples = index.shape[0]

@@ -1,8 +1,10 @@
 """Runs marked client steps for many torch clients in one call; `stacked.py` says what such a step may use.
 
 Small clients spend more time in calls of the array library than in arithmetic. Together they share one call. Clients
-are run together if they have torch tensors on one device, no limit on their link, and were sent the same arguments.
+are run together if they have torch tensors on one device, no limit on their link, and were sent the same arguments. A
+loss that computes with tensors of its own (`loss.computing`), as networks do, makes them of any client's rows.
 Their replies equal those of separate calls up to rounding (`TOLERANCE`); counts and sizes in the ledger are the same.
+Losses in float32 are compared in float64: there, rounding that many steps amplify is not taken for a mistake.
 
 Everything else runs for one client at a time, and `Together.one_by_one` says why:
 - a step that is not array code throughout, or whose reply for one client differs from what that client answers by
@@ -15,14 +17,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import Any, Protocol, cast
 
 import array_api_compat as api
 import numpy as np
 
 from fedsolve.errors import FedsolveError
+from fedsolve.federation.array_kinds import map_arrays
 from fedsolve.federation.client import Client
 from fedsolve.federation.client_runtime import Ahead, Runtime
 from fedsolve.federation.links import UNLIMITED
@@ -30,7 +34,7 @@ from fedsolve.federation.memory import Memory, scope_of
 from fedsolve.federation.protocol import runs_together
 from fedsolve.federation.served_steps import check_arguments
 from fedsolve.federation.stacked import NotTogether, Replies, Split, Stack, kind
-from fedsolve.typing import Value
+from fedsolve.typing import Array, Value
 from fedsolve.wire.encoding import Part
 from fedsolve.wire.messages import Counts, Request, Route
 
@@ -45,6 +49,8 @@ MOST_ON_CPU, MOST_ELSEWHERE = 2**15, 2**20
 MOST_OF_STACK, MOST_OF_ALL = 2**24, 2**26
 # The rows of a stack with padding, relative to those of its clients.
 MOST_PADDING = 2.0
+# How many clients a stack has at least, where a step for all of them did not fit into memory: it is halved until then.
+FEWEST = 2
 
 Answer = tuple[Part, Counts, float]
 
@@ -57,11 +63,21 @@ class _Group:
     compared: bool = False
 
 
+class Computes(Protocol):
+    """A loss that computes with other arrays than the client's own; `Network` is one."""
+
+    def computing(self, client: Client, /) -> Client: ...
+
+    def in_double(self) -> object:
+        """The same loss in float64, where steps that run together are compared; itself if it is."""
+
+
 @dataclass(frozen=True)
 class _Call:
-    """One marked call of a request: what to run, for whom."""
+    """One marked call of a request: what to run, for whom, and with which loss's arrays (None: the clients' own)."""
 
     name: str
+    loss: Computes | None
     route: Route
     index: int
     arguments: Part
@@ -79,11 +95,14 @@ class Together:
 
     def __init__(self, runtimes: Mapping[str, Runtime]) -> None:
         self._runtimes = dict(runtimes)
-        self._clients = {name: runtime.client for name, runtime in runtimes.items() if _may_be_stacked(runtime.client)}
+        clients = {name: runtime.client for name, runtime in runtimes.items() if runtime.client.link is UNLIMITED}
+        served = next(iter(runtimes.values())).serves.protocols.values() if runtimes else ()
+        converted = any(_converting(protocol) is not None for protocol in served)
+        self._clients = {name: one for name, one in clients.items() if converted or api.is_torch_array(one.y)}
         # Reasons, by marked step and by client.
         self._alone: dict[str, str] = {}
         self._left_out: dict[str, str] = {}
-        self._stacks: list[Stack] | None = None
+        self._stacks: dict[Computes | None, list[Stack]] = {}  # by the loss whose arrays they hold
         self._groups: dict[str, list[_Group]] = {}  # of each step
 
     @property
@@ -118,7 +137,8 @@ class Together:
                 memories = {name: memory for name, memory in prepared.items() if type(memory) is Memory}
             agreed = [name for name in memories if self._runtimes[name].agreed_step(route) is not None]
             memories = {name: memories[name] for name in agreed}
-            call = _Call(name, route, index, request.arguments[index], requests, memories)
+            protocol = self._runtimes[next(iter(requests))].steps[route[0], route[1]][0]
+            call = _Call(name, _converting(protocol), route, index, request.arguments[index], requests, memories)
             for name, answer in self._run(call):
                 found.setdefault(name, []).append(answer)
             memories = {name: memory for name, memory in memories.items() if len(found.get(name, ())) > index}
@@ -158,6 +178,15 @@ class Together:
                 self._left_out.update({stack.clients[place].name: str(split) for place in lone})
             for part in parts:
                 yield from self._run_group(call, part, part.stack, groups)
+        except MemoryError as error:
+            _log.debug("%s, for %d clients together: %s", call.name, len(stack), error)
+            if len(stack) >= 2 * FEWEST and stack is group.stack:
+                middle = len(stack) // 2
+                halves = [_Group(stack.take(range(middle))), _Group(stack.take(range(middle, len(stack))))]
+                groups.remove(group)
+                groups.extend(halves)
+                for half in halves:
+                    yield from self._run_group(call, half, half.stack, groups)
         except FedsolveError as error:  # asked by itself, the client it is about says so
             _log.debug("%s, for %d clients together: %s", call.name, len(stack), error)
         except Exception as error:  # noted, not hidden: what is wrong with the step itself comes again one by one
@@ -182,25 +211,51 @@ class Together:
         seconds = (perf_counter() - started) / len(stack)
         if replies.finite and not group.compared:
             place = min(replies.finite, key=lambda place: stack.clients[place].n_samples)  # padded most
-            call.enter(stack.clients[place])
-            _compare(stack.clients[place], partial(function, protocol), call.arguments, replies, place)
+            if call.loss is None or call.loss.in_double() is call.loss:
+                call.enter(stack.clients[place])
+                _compare(stack.clients[place], partial(function, protocol), call.arguments, replies, place)
+            else:
+                self._compare_in_double(call, stack, place)
             group.compared = True
         for place in replies.finite:
             yield stack.clients[place].name, (Part(replies.value(place)), replies.counts(place), seconds)
 
+    def _compare_in_double(self, call: _Call, stack: Stack, place: int) -> None:
+        """Compare the client that is padded most, beside the largest, in float64. Raises NotTogether if they differ."""
+        step = self._runtimes[stack.clients[0].name].agreed_step(call.route)
+        assert call.loss is not None
+        assert step is not None
+        protocol, function, contract = step
+        double = call.loss.in_double()
+        exact = partial(function, replace(cast(Any, protocol), loss=double))
+        largest = max(range(len(stack)), key=lambda other: (other != place, stack.clients[other].n_samples))
+        pair = [self._clients[stack.clients[one].name] for one in (place, largest)]
+        twins = [cast(Computes, double).computing(client) for client in pair]
+        arguments = Part(map_arrays(call.arguments.value, lambda array: _in_double(array)))
+        for client in twins:
+            call.enter(client)
+        replies = Stack.of(twins).call(exact, arguments.value, contract.returns)
+        call.enter(twins[0])
+        _compare(twins[0], exact, arguments, replies, 0)
+
     def _groups_for(self, call: _Call) -> list[_Group]:
         """The groups in which a step is run; made anew when a client has come to learn from other inputs."""
-        if self._stacks is None or not all(stack.current() for stack in self._stacks):
+        stacks = self._stacks.get(call.loss)
+        if stacks is None or not all(self._is_current(call, stack) for stack in stacks):
             self._groups, self._left_out = {}, {}
-            self._stacks = [*self._arranged()]
+            stacks = self._stacks[call.loss] = [*self._arranged(call.loss)]
         if call.name not in self._groups:
-            self._groups[call.name] = [_Group(stack) for stack in self._stacks]
+            self._groups[call.name] = [_Group(stack) for stack in stacks]
         return self._groups[call.name]
 
-    def _arranged(self) -> Iterator[Stack]:
+    def _is_current(self, call: _Call, stack: Stack) -> bool:
+        same = call.loss is None or all(_own(call.loss, self._clients[one.name]) is one for one in stack.clients)
+        return same and stack.current()
+
+    def _arranged(self, loss: Computes | None = None) -> Iterator[Stack]:
         """All clients that fit together, in stacks that are neither too large nor padded too much."""
         alike: dict[tuple[object, ...], list[Client]] = {}
-        for client in self._clients.values():
+        for client in [_own(loss, client) for client in self._clients.values()]:
             shared = kind(client, client.design)
             if shared is None:
                 self._left_out[client.name] = "its inputs are not one dense matrix"
@@ -220,8 +275,19 @@ class Together:
                 yield Stack.of(members)
 
 
-def _may_be_stacked(client: Client) -> bool:
-    return bool(api.is_torch_array(client.y)) and client.link is UNLIMITED
+def _converting(protocol: object) -> Computes | None:
+    """The loss of a protocol that computes with other arrays than the clients' own; None if it has none."""
+    loss = getattr(protocol, "loss", None)
+    return cast(Computes, loss) if getattr(loss, "converts", False) else None
+
+
+def _own(loss: Computes | None, client: Client) -> Client:
+    """A client as a step's loss computes with it."""
+    return client if loss is None else loss.computing(client)
+
+
+def _in_double(array: Array) -> Array:
+    return array.astype(np.float64) if array.dtype == np.float32 else array
 
 
 def _most(client: Client) -> int:

@@ -298,7 +298,8 @@ def payload(model: Model | Array, fed: Federation, loss: Loss) -> Array | SentMo
     """
     if isinstance(model, Model):
         check_kind(model, kind_of(loss))
-        if type(model).weights_for is Model.weights_for or model.transform is not None:
+        other = getattr(model, "architecture", None) != getattr(loss, "architecture", None)  # a network under another ℓ
+        if type(model).weights_for is Model.weights_for or model.transform is not None or other:
             check_classes(model, fed.classes)
             return send(model)
     return as_weights(model, fed, loss)
@@ -314,6 +315,7 @@ def as_weights(model: Model | Array, fed: Federation, loss: Loss) -> Array:
         w = model.weights_for(
             Task(
                 *(fed.feature_names, fed.classes, preprocessed, features, intercept),
+                architecture=getattr(loss, "architecture", None),
                 whole="this evaluation",
                 role="the model to judge",
                 instead="judge it as it was fitted, or give its weights alone, model.w, if you know that they fit",

@@ -126,7 +126,11 @@ class Measuring:
             call: Call[Value] | None = own(self.fed, state)
             return call
         w = weights_of(state)
-        return None if self.measure is None or w is None else Mean(self.measure.value_and_gradient, w=w)
+        if self.measure is None or w is None:
+            return None
+        if self.measure.loss.by_value_alone:
+            return Mean(self.measure.value_alone, w=w)
+        return Mean(self.measure.value_and_gradient, w=w)
 
     # ── judging ──
 
@@ -150,6 +154,8 @@ class Measuring:
             objective_share=self.fed.objective,
         )
         sizes = [] if first is None else [first] if scale is None else [scale.value, first]
+        if getattr(self.algorithm, "may_grow", False):
+            sizes = []  # by its theory the value may rise a long way first, so only one that is no number is too much
         found = diverged(row, sizes) or self.judge(row, state)
         if found is not None and found.status == CONVERGED:
             found, row, proof = self._confirmed(found, row, proof, measurement, weights_of(state))

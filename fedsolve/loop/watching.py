@@ -35,14 +35,16 @@ def as_sent(
     if hasattr(algorithm, "telling") and isinstance(state, Told):
         check_judged(algorithm, evaluation)
         return Remembered(len(state.parts))
-    w = weights_of(state)
+    w = _judged_weights(algorithm, state, evaluation)
     made = algorithm.model(state) if w is None else None
     if w is None and not isinstance(made, Model):
         raise ConfigError(
             f"held-out rows judge weights or a fedsolve Model, and {type(algorithm).__name__} makes a "
             f"{type(made).__name__}: leave evaluation out"
         )
-    if isinstance(made, Model) and "preprocess" in fed.protocols and type(made).weights_for is Model.weights_for:
+    unused = weights_of(state) is not None  # as of a network that another loss judges
+    whole = isinstance(made, Model) and (unused or type(made).weights_for is Model.weights_for)
+    if whole and "preprocess" in fed.protocols:
         raise ConfigError(
             f"a {type(made).__name__} is judged on the columns as the clients have them, and this run preprocesses "
             "them: evaluate its model after the run, fs.evaluate(run.model, clients, loss)"
@@ -58,6 +60,13 @@ def check_judged(algorithm: Algorithm, evaluation: Evaluation) -> None:
             f"the run learns by {type(learned).__name__} and is judged by {type(evaluation.loss).__name__}: judge it "
             "by the loss that it learns by"
         )
+
+
+def _judged_weights(algorithm: Algorithm, state: Value, evaluation: Evaluation) -> Array | None:
+    """The weights of a State, if the evaluation's loss takes them: those of a network are not for another loss."""
+    own = getattr(getattr(algorithm, "loss", None), "architecture", None)
+    fits = own is None or own == getattr(evaluation.loss, "architecture", None)
+    return weights_of(state) if fits else None
 
 
 def is_finite(sent: Array | SentModel | Remembered) -> bool:
@@ -110,7 +119,7 @@ class Watching:
     def at_the_end(self, model: Value, state: Value, latest: bool) -> tuple[Evaluated | None, str]:
         """All figures, by client and together; or None, and what went wrong, such as a client that does not answer:
         what was learned is not lost by that. `latest` says whether this is the State that clients heard of last."""
-        w = weights_of(state)
+        w = _judged_weights(self.algorithm, state, self.evaluation)
         try:
             sent: Array | SentModel | Remembered
             if latest and isinstance(state, Told) and state.is_known(self.fed.clients):

@@ -18,7 +18,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any, TypeVar
 
-from fedsolve import algorithms, data, features, learners, losses
+from fedsolve import algorithms, data, distillation, features, learners, losses, networks
 from fedsolve import descent as searches
 from fedsolve import local as solvers
 from fedsolve.curvature import compressors, renewals
@@ -39,9 +39,11 @@ ROOMS: dict[str, ModuleType] = {
     "loss": losses,
     "feature map": features,
     "kernel": exact_kernels,
+    "architecture": networks,
     "local solver": solvers,
     "weak learner": learners,
     "schedule": schedules,
+    "distillation": distillation,
     "line search": searches,
     "renewal rule": renewals,
     "link": links,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.cli.diagnose import _sentences
+from fedsolve.cli.diagnose import _linear_sentences
 from fedsolve.diagnose import contraction, heterogeneity, regime
 from tests.cli.conftest import Command
 
@@ -28,7 +28,11 @@ def test_json(command: Command, run_file: RunFile) -> None:
     assert not rho["upper_is_proved"]  # a free intercept
     assert len(found["heterogeneity"]["data"]) == len(found["effective_dimension"]["local"]) == 4
     assert found["effective_dimension"]["pooled"] < 30
-    assert set(found["sentences"]) == {"contraction", "data", "model", "dimension", "regime"}
+    assert set(found["sentences"]) == {"contraction", "data", "model", "dimension", "regime", "inputs"}
+    distances = found["input_distances"]
+    assert set(distances["tv"]) == set(distances["w1_error"]) == set(found["heterogeneity"]["data"])
+    assert 0 < distances["omega_tv"] < 0.75  # at most 1 − 1/N
+    assert max(distances["w1"][one] / distances["w1_error"][one] for one in distances["w1"]) > 3  # by skewed labels
     assert found["bytes_up"] > 0
 
 
@@ -79,7 +83,7 @@ def test_the_theorem_where_it_agrees_and_where_not() -> None:
     clients = fs.data.partition(X, X @ np.ones(3), fs.data.IID(), clients=2)
     rho, differs = contraction(loss, clients), heterogeneity(loss, clients)
     for case, agrees in ((regime(200, 400), True), (regime(2, 400), False)):
-        said = _sentences(rho, differs, loss, case)["regime"]
+        said = _linear_sentences(rho, differs, loss, case)["regime"]
         assert said.startswith("by Theorem 3") == agrees
         assert ("no guide" in said) != agrees
 

@@ -36,7 +36,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/joining.md", "docs/boosting.md"]
+    "name",
+    ["README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/joining.md", "docs/algorithms.md", "docs/boosting.md"],
 )
 def test_the_snippets_run(name: str, folder: Path) -> None:
     """They run as a script, so that worker processes find the classes it defines."""

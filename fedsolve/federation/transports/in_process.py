@@ -9,7 +9,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from fedsolve.errors import DataError
-from fedsolve.federation.asked_alike import answers_alike
+from fedsolve.federation.asked_alike import AskedAlike
 from fedsolve.federation.client import Client
 from fedsolve.federation.client_runtime import Ahead, Runtime
 from fedsolve.federation.served_steps import Served
@@ -104,13 +104,15 @@ class InProcess:
         which drive everything else out of the processor's cache. But large replies are given out at once, so that they
         are summed while they are in the cache, and the next one uses the same memory.
         """
-        place, several = 0, TOGETHER
+        place, several, same = 0, TOGETHER, None
         while place < len(asked):
             name, request = asked[place]
             alike: list[Reply | Failure] = []
             if ahead is None:
                 together = self._asked_alike(asked[place : place + several], request)
-                alike = answers_alike(together, request, LARGE)
+                if same is None or same.request is not request:
+                    same = AskedAlike(request)
+                alike = same.answers(together, LARGE)
                 if len(alike) < len(together):
                     several = max(1, len(alike))  # so many fill the cache; no more are prepared in vain
             if not alike:

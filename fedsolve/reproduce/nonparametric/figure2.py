@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from fedsolve.report.figures import Figure
 from fedsolve.report.tables import number
 from fedsolve.reproduce.claims import REFERENCE, judged, within
 from fedsolve.reproduce.harness import Seeds, experiment
-from fedsolve.reproduce.nonparametric.homogeneous import FACTOR, ROWS, SETTING, draw_traces
+from fedsolve.reproduce.nonparametric.homogeneous import FACTOR, ROWS, SETTING
 from fedsolve.reproduce.nonparametric.methods import ABOUT, PAPER, methods
-from fedsolve.reproduce.nonparametric.minibatches import CHECKED, EXACT, SIZES, Traced, panel_title, traced
+from fedsolve.reproduce.nonparametric.minibatches import CHECKED, EXACT, SIZES, Traced, draw_sizes, panel_title, traced
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 
 STATIONARY = 1e-9
@@ -75,20 +74,6 @@ def _claims(found: Traced, small: Sequence[int], quick: bool) -> Sequence[tuple[
     )
 
 
-def _draw(found: Traced, sizes: Sequence[int], figure: Figure) -> None:
-    draw_traces(
-        figure,
-        [
-            (
-                panel_title(size),
-                {name: [one.gradient_norms for one in found.traces[size, name]] for name in methods()},
-                "gradient norm ‖∇ℓ(θ)‖",
-            )
-            for size in sizes
-        ],
-    )
-
-
 def _reference(size: int, name: str) -> float | str | None:
     if name != "s = 1":
         return None
@@ -122,6 +107,6 @@ def fig2(seeds: Seeds, quick: bool) -> Result:
             f"{REFERENCE} Its ≈ is ± 15 %, of the median over the seeds. “Hardly matters” and “mostly coincides” mean "
             "within 25 %.",
         ),
-        draw=partial(_draw, found, sizes),
+        draw=partial(draw_sizes, found, sizes, "gradient_norms", "gradient norm ‖∇ℓ(θ)‖"),
         printed_by="reference",
     )

@@ -7,13 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import REFERENCE, judged
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.nonparametric.figure2 import BATCHES, HOW, exact
-from fedsolve.reproduce.nonparametric.homogeneous import ROWS, SETTING, draw_traces
+from fedsolve.reproduce.nonparametric.homogeneous import ROWS, SETTING
 from fedsolve.reproduce.nonparametric.methods import ABOUT, PAPER, methods
-from fedsolve.reproduce.nonparametric.minibatches import SIZES, Traced, panel_title, traced
+from fedsolve.reproduce.nonparametric.minibatches import SIZES, Traced, draw_sizes, panel_title, traced
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 
 CHANGE = 0.02  # reference: errors change by less than this
@@ -65,20 +64,6 @@ def _claims(found: Traced, small: Sequence[int], quick: bool) -> Sequence[tuple[
     )
 
 
-def _draw(found: Traced, sizes: Sequence[int], figure: Figure) -> None:
-    draw_traces(
-        figure,
-        [
-            (
-                panel_title(size),
-                {name: [one.errors for one in found.traces[size, name]] for name in methods()},
-                "error ‖θ − θ*‖",
-            )
-            for size in sizes
-        ],
-    )
-
-
 @experiment(
     "nonparametric-fig3",
     paper=PAPER,
@@ -112,6 +97,6 @@ def fig3(seeds: Seeds, quick: bool) -> Result:
             f"{BATCHES} {HOW}",
             f"{REFERENCE} It gives the 2 %. “A bit slower” means at most 25 % more rounds.",
         ),
-        draw=partial(_draw, found, sizes),
+        draw=partial(draw_sizes, found, sizes, "errors", "error ‖θ − θ*‖"),
         printed_by="reference",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -15,9 +16,19 @@ from fedsolve.algorithms import FedAvg, FedProx
 from fedsolve.closed_forms.methods import LocalSteps, Method
 from fedsolve.federation.client import Client
 from fedsolve.local import GradientSteps, ProximalSteps
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.harness import Seeds
 from fedsolve.reproduce.iterates import iterates
-from fedsolve.reproduce.nonparametric.homogeneous import LOSS, ROUNDS, ROWS, Problem, Trace, problem, run_path
+from fedsolve.reproduce.nonparametric.homogeneous import (
+    LOSS,
+    ROUNDS,
+    ROWS,
+    Problem,
+    Trace,
+    draw_traces,
+    problem,
+    run_path,
+)
 from fedsolve.reproduce.nonparametric.methods import methods
 from fedsolve.reproduce.result import Measured
 from fedsolve.typing import Array
@@ -97,3 +108,18 @@ def traced(seeds: Seeds, sizes: Sequence[int] = SIZES) -> Traced:
 def panel_title(size: int) -> str:
     """ "all rows", or "batches of 50"."""
     return "all rows" if size == ROWS else f"batches of {size}"
+
+
+def draw_sizes(
+    found: Traced, sizes: Sequence[int], what: Literal["errors", "gradient_norms"], label: str, figure: Figure
+) -> None:
+    """A panel for each batch size, with the errors or the gradient norms of all methods."""
+    panels = [
+        (
+            panel_title(size),
+            {name: [getattr(one, what) for one in found.traces[size, name]] for name in methods()},
+            label,
+        )
+        for size in sizes
+    ]
+    draw_traces(figure, panels)
