@@ -93,7 +93,6 @@ def run(
     if resume and checkpoint is None:
         raise ConfigError("resume=True needs checkpoint=, the file to go on from")
     check_algorithm(algorithm)
-    check_missing(algorithm, preprocess)
     session = clients if isinstance(clients, Session) else Session(clients, transport)
     loop = _Loop(algorithm, session, limits, rules, checked_seed(seed), measure, preprocess, server, evaluation)
     saved = None if checkpoint is None else loop.checkpoint(Path(checkpoint), resume)
@@ -131,6 +130,7 @@ class _Loop:
         loss = getattr(self.algorithm, "loss", None)
         check_measured(self.rules, self.every)
         check_needs(self.algorithm, loss)
+        check_missing(self.algorithm, self.preprocess)
         if hasattr(self.algorithm, "telling"):  # no weights, whose units could be learned or minimum inspected
             loss = None
         self.loss = loss if isinstance(loss, Loss) else None

@@ -50,6 +50,8 @@ PAGES = [
 def test_the_snippets_run(name: str, folder: Path) -> None:
     """They run as a script, so that worker processes find the classes it defines."""
     pytest.importorskip("pandas")
+    if name == "docs/networks.md":
+        pytest.importorskip("torch")
     script = folder / "snippets.py"
     script.write_text("\n".join(blocks(ROOT / name, "python")), encoding="utf-8")
     ran = subprocess.run(
