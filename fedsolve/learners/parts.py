@@ -8,6 +8,7 @@ erased, and where many are small nothing is divided by what has underflowed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from fedsolve.errors import WrongType
 from fedsolve.learners.base import Arrays, Function, WeakLearner
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
+from fedsolve.wire.arguments import require_finite, require_shape
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,10 @@ def check_functions(
 
 def built(learner: WeakLearner, part: Part, inputs: int, outputs: tuple[int, ...]) -> list[Function]:
     """The functions of a part. Raises WrongType if it is no part of such an ensemble."""
-    if tuple(part.coefficients.shape) != (len(part.functions),):
-        raise WrongType(
-            f"a part has a coefficient for each function, got {len(part.functions)} functions and coefficients of "
-            f"shape {tuple(part.coefficients.shape)}"
-        )
+    require_shape("coefficients", part.coefficients, len(part.functions))
+    require_finite("coefficients", part.coefficients)
+    if not math.isfinite(part.decay):
+        raise WrongType(f"decay should be a finite number, got {part.decay}")
     return [checked(learner, arrays, inputs, outputs) for arrays in part.functions]
 
 

@@ -7,6 +7,8 @@ Shen, Hassani, Kale and Karbasi 2022, equations 3, 8 and 9. A client's offset is
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fedsolve.errors import ConfigError
@@ -15,8 +17,7 @@ from fedsolve.losses.linear import LinearLoss
 from fedsolve.losses.pointwise import Pointwise
 from fedsolve.typing import Array
 
-# Newton steps for a constant, and how small its relative gradient is then.
-STEPS, SMALL = 200, 1e-13
+STEPS, SMALL = 200, 1e-9  # Newton steps for a constant, and how small the last one is
 
 
 def check(loss: object, name: str) -> None:
@@ -30,7 +31,7 @@ def check(loss: object, name: str) -> None:
             instead = {
                 "l2": "a penalty on the function itself is tikhonov=",
                 "l1": "a penalty on the function itself is tikhonov=",
-                "intercept": 'a constant to begin with is start="constant"',
+                "intercept": 'a constant to begin with is initial="constant"',
                 "features": "give the feature map to the learner, RidgeLearner(features=…)",
             }[field]
             raise ConfigError(
@@ -87,28 +88,32 @@ def best_constant(loss: Pointwise, mean: Array, tikhonov: float) -> Array:
     def slope(c: Array) -> Array:
         return np.ravel(loss.derivative(np, c, y) + tikhonov * c)
 
-    c = np.zeros(y.shape)
-    unit = max(float(np.abs(slope(c)).max()), 1e-300)
+    c, found = np.zeros(y.shape), False
+    # Beyond this the share of a class is below rounding: with none at all the loss falls for ever.
+    farthest = 25.0 * max(1.0, float(np.abs(y).max()))
     for _ in range(STEPS):
-        g = slope(c)
-        if np.abs(g).max() <= SMALL * unit or np.abs(c).max() > 100.0 * max(1.0, float(np.abs(y).max())):
-            break
-        steps = [1e-6 * max(1.0, abs(one)) for one in c.ravel()]
-        moved = [np.where(np.arange(c.size) == place, step, 0.0).reshape(c.shape) for place, step in enumerate(steps)]
-        H = np.stack([(slope(c + m) - slope(c - m)) / (2 * s) for m, s in zip(moved, steps, strict=True)])
-        step = np.linalg.lstsq(H, g, rcond=None)[0].reshape(c.shape)
-        size, before = 1.0, cost(c)
-        while size > 1e-10 and not cost(c - size * step) <= before:
+        size, step, before = 1.0, _newton_step(slope, c), cost(c)
+        found = bool(np.abs(step).max() <= SMALL * max(1.0, float(np.abs(c).max())))
+        while size > SMALL and not cost(c - size * step) <= before:
             size *= 0.5
-        if size <= 1e-10:
+        if size > SMALL:
+            c = c - size * step
+        if found or size <= SMALL or np.abs(c).max() > farthest:
             break
-        c = c - size * step
-    if not np.abs(slope(c)).max() <= 1e-6 * unit:
+    if not found or np.abs(c).max() > farthest:
         raise ConfigError(
             f"no constant is the best one for targets with the mean {np.asarray(mean).tolist()}: the loss falls for "
-            'ever; begin with start="zero", or give tikhonov > 0'
+            'ever; begin with initial="zero", or give tikhonov > 0'
         )
     return np.asarray(c[0])
+
+
+def _newton_step(slope: Callable[[Array], Array], c: Array) -> Array:
+    """H⁻¹g at c, with H by central differences of the slope g."""
+    sizes = [1e-6 * max(1.0, abs(one)) for one in c.ravel().tolist()]
+    moved = [np.where(np.arange(c.size) == place, size, 0.0).reshape(c.shape) for place, size in enumerate(sizes)]
+    H = np.stack([(slope(c + m) - slope(c - m)) / (2 * size) for m, size in zip(moved, sizes, strict=True)])
+    return np.linalg.lstsq(H, slope(c), rcond=None)[0].reshape(c.shape)
 
 
 def _predictor(client: Client, f: Array) -> Array:

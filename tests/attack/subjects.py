@@ -31,6 +31,8 @@ from fedsolve.federation.joining import JOINED
 from fedsolve.federation.protocol import collect, fingerprint, signature, steps
 from fedsolve.inference.evaluation import Evaluation
 from fedsolve.inference.sent_model import SentModel, send
+from fedsolve.learners.hearing import News
+from fedsolve.learners.parts import Part as Part_
 from fedsolve.local import CG, Adam, GradientSteps, Momentum, ProximalSteps, Richardson
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.losses import LinearLoss
@@ -100,10 +102,16 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "FedSplit": [{}, {"pull": 0.5, "local": Adam(steps=2)}],
     "FedNL": [{}, {"compressor": RankR(1)}, {"initial": "zero", "option": 1}],
     "GIANT": [{}, {"local": CG(2)}, {"local": Richardson(2, 0.01)}],
+    "FFGB": [{"learner": fs.RidgeLearner()}],  # of these losses none has no penalty: see `_others`
     "FedAvg": [{"local": GradientSteps(steps=3, step_size=0.1, batch_size=4)}],
     "Scaffold": [{"local": GradientSteps(steps=3, step_size=0.1)}],
     "SHED": [{}, {"increment": "link", "precision": "float64"}],
 }
+
+
+def judged_rows() -> Client:
+    (judged,) = fs.data.hold_out([dense(64)], 0.5)
+    return judged
 
 
 def _others() -> Iterator[tuple[str, Any, Client]]:
@@ -115,8 +123,11 @@ def _others() -> Iterator[tuple[str, Any, Client]]:
         yield "folds", FoldFits((loss,), 3, 0), client
         if loss.quadratic:
             yield "folds", FoldSums((loss,), 3, 0), client
+    boosted = {"learner": fs.RidgeLearner(0.1), "steps": 2, "tikhonov": 0.1, "residual": "carried"}
+    yield "algorithm", fs.FFGB(fs.Logistic(), step_size="theorem 4.3", **boosted), judged_rows()
+    yield "algorithm", fs.FFGB(fs.Softmax(classes=3), **boosted), dense()
     yield "stopping", fs.EarlyStopping(fs.Squared(intercept="free")), Client("several", _inputs(9, 3), _inputs(9, 2))
-    (judged,) = fs.data.hold_out([dense(64)], 0.5)
+    judged = judged_rows()
     yield "gain", fs.FederationGain(fs.Squared(l2=0.1)), judged
     yield "preprocess", Preprocess(), dense()
     yield "preprocess", Preprocess(centre=False), sparse()
@@ -206,6 +217,18 @@ class Maker:
 
     def any_horizon(self) -> int | None:
         return 2
+
+    # boosting: f^0 and a first part
+    def any_news(self) -> News:
+        outputs = self.loss.outputs(self.client)  # type: ignore[union-attr]
+        w = np.random.default_rng(3).standard_normal((2, self.client.design.shape[1], *outputs))
+        functions = tuple((one, np.zeros(outputs)) for one in w)
+        return News(0, (Part_(0.5, np.array([0.1, 0.2]), functions),), np.zeros(outputs))
+
+    def any_t(self) -> int:
+        return 1
+
+    any_parts = any_t
 
     # joining and preprocessing
     def any_version(self) -> str:

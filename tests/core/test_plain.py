@@ -77,12 +77,16 @@ SOLVERS = [
 RENEWALS = [renewals.Once(), renewals.Always(), renewals.Periodic(7), renewals.Fibonacci(), renewals.GradientNorm(1)]
 COMPRESSORS = [compressors.TopKPairs(3), compressors.RandomKPairs(), compressors.RankR(2)]
 SQUARED = fs.Squared(l2=1)
+LEARNERS = [fs.RidgeLearner(), fs.RidgeLearner(0.5, fs.RandomFourier(features=4, gamma=0.5), intercept=False)]
 ALGORITHMS = [
     *[fs.Newton(loss) for loss in LOSSES],
     fs.Newton(LOSS, SEARCHES[1]),
     fs.AGD(LOSS),
     fs.AGD(LOSS, 1, "restart"),
     fs.DKRR(SQUARED),
+    fs.FFGB(fs.Logistic(), LEARNERS[0]),
+    fs.FFGB(fs.Softmax(classes=3), LEARNERS[1], 4, "theorem 4.3", 0.1, "carried", "constant", "samples"),
+    fs.FFGB(fs.Squared(), LEARNERS[1], residual=None),
     fs.FedAvg(LOSS),
     fs.FedAvg(LOSS, SOLVERS[1]),
     fs.FedNewton(SQUARED),
@@ -150,6 +154,7 @@ SAMPLES: dict[str, Sequence[Any]] = {
     "feature map": MAPS,
     "kernel": KERNELS,
     "local solver": SOLVERS,
+    "weak learner": LEARNERS,
     "schedule": SCHEDULES,
     "line search": SEARCHES,
     "renewal rule": RENEWALS,
