@@ -32,7 +32,7 @@ from fedsolve.federation.federation import Federation
 from fedsolve.numerics.linalg import like, to_numpy
 from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Array
-from fedsolve.wire.arguments import require_finite, require_shape
+from fedsolve.wire.arguments import require_count, require_finite, require_positive, require_shape
 from fedsolve.wire.messages import Purpose
 
 AXES = 256  # columns, at most, that are projections of their own
@@ -77,6 +77,7 @@ class InputDistance:
         """The mean squares of the columns about `centre`."""
         split, p = self._halves(client), client.design.shape[1]
         require_shape("centre", centre, p)
+        require_finite("centre", centre)
         total, m = np.zeros(p), to_numpy(centre)
         if split is None:
             return total
@@ -91,6 +92,8 @@ class InputDistance:
         split, p = self._halves(client), client.design.shape[1]
         require_shape("means", means, p, 2)
         require_shape("scale", scale, p)
+        require_finite("means", means)
+        require_positive("the least scale", float(to_numpy(scale).min()))
         if split is None:
             return np.zeros((p, 2))
         own = to_numpy(client.design.rmatvec(like(split, client.design.sample)))
@@ -111,8 +114,7 @@ class InputDistance:
     @client_step
     def histograms(self, client: Client, V: Array, centre: Array, scale: Array, units: Array) -> Array:
         split, D = self._asked(client, V, centre, scale)
-        require_shape("units", units, 2, 2, D)
-        require_finite("units", units)
+        _check_units(units, D)
         if split is None:
             return np.zeros((2, 2, 2, D, self.bins + 2))
         return self._histograms(client, V, centre, scale, to_numpy(units), split)
@@ -123,10 +125,12 @@ class InputDistance:
     ) -> Array | None:
         """(bound of TV, its standard error, bound of W_1, its standard error)."""
         split, D = self._asked(client, V, centre, scale)
-        require_shape("units", units, 2, 2, D)
+        _check_units(units, D)
         require_shape("pooled", pooled, 2, 2, 2, D, self.bins + 2)
         require_shape("rows", rows, 2)
         require_finite("pooled", pooled)
+        require_finite("rows", rows)
+        require_count("N", N - 2)  # a client is compared with at least one other
         if split is None:
             return None
         own = self._histograms(client, V, centre, scale, to_numpy(units), split)
@@ -150,6 +154,7 @@ class InputDistance:
         require_shape("scale", scale, p)
         for name, array in (("V", V), ("centre", centre), ("scale", scale)):
             require_finite(name, array)
+        require_positive("the least scale", float(to_numpy(scale).min()))
         return self._halves(client), V.shape[2]
 
     def _projected(self, client: Client, V: Array, centre: Array, scale: Array, half: int) -> Array:
@@ -233,6 +238,12 @@ def input_distances(
     protocol = InputDistance(standardise, seed=seed)
     with asked_in("input_distances", protocol, clients, transport, seed) as fed:
         return protocol.estimate(fed)
+
+
+def _check_units(units: Array, D: int) -> None:
+    require_shape("units", units, 2, 2, D)
+    require_finite("units", units)
+    require_positive("the least unit", float(to_numpy(units)[:, 1].min()))
 
 
 def _units(moments: Array) -> Array:

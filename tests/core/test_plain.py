@@ -18,6 +18,7 @@ from fedsolve.curvature import compressors, renewals
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
 from fedsolve.errors import ConfigError, InputError, UnknownName
 from fedsolve.federation.participation import Participation, Replay
+from fedsolve.learners import SobolevLearner
 from fedsolve.local.linear_systems import CG, Richardson
 from fedsolve.plain import Reader, describe, fingerprint, to_plain
 from fedsolve.runfiles import registry
@@ -77,7 +78,14 @@ SOLVERS = [
 RENEWALS = [renewals.Once(), renewals.Always(), renewals.Periodic(7), renewals.Fibonacci(), renewals.GradientNorm(1)]
 COMPRESSORS = [compressors.TopKPairs(3), compressors.RandomKPairs(), compressors.RankR(2)]
 SQUARED = fs.Squared(l2=1)
-LEARNERS = [fs.RidgeLearner(), fs.RidgeLearner(0.5, fs.RandomFourier(features=4, gamma=0.5), intercept=False)]
+LEARNERS = [
+    fs.RidgeLearner(),
+    fs.RidgeLearner(0.5, fs.RandomFourier(features=4, gamma=0.5), intercept=False),
+    fs.Minimax(fs.RidgeLearner()),
+    fs.Minimax(fs.RidgeLearner(0.5, fs.RandomFourier(features=4, gamma=0.5)), "reweighting", rounds=9),
+    SobolevLearner(),
+    SobolevLearner(constant=2.0, hidden=(4,), steps=9),
+]
 ALGORITHMS = [
     *[fs.Newton(loss) for loss in LOSSES],
     fs.Newton(LOSS, SEARCHES[1]),
