@@ -71,7 +71,7 @@ class InputDistances:
             said += ": no sign that inputs differ"
         else:
             worst = max(self.apart, key=lambda name: self.tv[name])
-            said += f", and {worst} differs most; by so much FFGB may miss the minimum, and weights of FedAvg may drift"
+            said += f", and {worst} differs most: FFGB may end off the minimum, the further the larger these are"
         if self.left_out:
             said += f" ({', '.join(self.left_out)} left out, with fewer than 20 rows)"
         return said
