@@ -83,7 +83,8 @@ class InputDistance:
             return total
         for rows, block in client.design.blocks():
             dense = block.toarray() if hasattr(block, "toarray") else to_numpy(block)
-            total += split[rows].mean(axis=1) @ (dense - m) ** 2
+            with np.errstate(over="ignore"):  # what is too large to square the server rejects
+                total += split[rows].mean(axis=1) @ (dense - m) ** 2
         return total
 
     @client_step
@@ -116,7 +117,7 @@ class InputDistance:
         split, D = self._asked(client, V, centre, scale)
         _check_units(units, D)
         if split is None:
-            return np.zeros((2, 2, 2, D, self.bins + 2))
+            return np.zeros((2, 2, 3, D, self.bins + 2))
         return self._histograms(client, V, centre, scale, to_numpy(units), split)
 
     @client_step
@@ -126,7 +127,7 @@ class InputDistance:
         """(bound of TV, its standard error, bound of W_1, its standard error)."""
         split, D = self._asked(client, V, centre, scale)
         _check_units(units, D)
-        require_shape("pooled", pooled, 2, 2, 2, D, self.bins + 2)
+        require_shape("pooled", pooled, 2, 2, 3, D, self.bins + 2)
         require_shape("rows", rows, 2)
         require_finite("pooled", pooled)
         require_finite("rows", rows)
@@ -161,8 +162,8 @@ class InputDistance:
         return projections(client, to_numpy(V)[half], to_numpy(centre), to_numpy(scale))
 
     def _histograms(self, client: Client, V: Array, centre: Array, scale: Array, units: Array, split: Array) -> Array:
-        """(half that chooses, choosing or measuring, weight or sum, direction, bin)."""
-        found = np.empty((2, 2, 2, V.shape[2], self.bins + 2))
+        """(half that chooses, choosing or measuring, weight or sums, direction, bin)."""
+        found = np.empty((2, 2, 3, V.shape[2], self.bins + 2))
         for half in range(2):
             U = (self._projected(client, V, centre, scale, half) - units[half, 0]) / units[half, 1]
             for role, rows in enumerate((half, 1 - half)):

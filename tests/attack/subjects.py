@@ -331,7 +331,7 @@ class Maker:
     compare_units = histograms_units
 
     def any_pooled(self) -> np.ndarray:
-        return np.full((2, 2, 2, 2, self.protocol.bins + 2), 1 / (self.protocol.bins + 2))
+        return np.full((2, 2, 3, 2, self.protocol.bins + 2), 1 / (self.protocol.bins + 2))
 
     def any_rows(self) -> np.ndarray:
         return np.full(2, 0.1)

@@ -218,6 +218,22 @@ def test_torch_clients() -> None:
     assert input_distances(there).w1 == pytest.approx(input_distances(_clients(*rows)).w1, rel=1e-9)
 
 
+def test_values_too_large_to_square() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(DataError, match="too large to square"):
+        input_distances(_clients(1e200 * rng.standard_normal((30, 2)), rng.standard_normal((30, 2))))
+
+
+def test_standard_errors_hold_with_heavy_tails() -> None:
+    """t with 3 degrees: the spread over federations is that of the stated errors of W_1."""
+    scores = []
+    for seed in range(60):
+        rows = np.random.default_rng(seed).standard_t(3, (3, 200, 2))
+        found = input_distances(_clients(*rows), seed=seed)
+        scores.extend(found.w1[name] / found.w1_error[name] for name in found.w1)
+    assert 0.7 < np.std(scores) < 1.3
+
+
 def test_many_clients_share_their_directions() -> None:
     rng = np.random.default_rng(0)
     rows = [rng.standard_normal((40, 3)) + np.array([2.0 * (i % 2), 0, 0]) for i in range(70)]
