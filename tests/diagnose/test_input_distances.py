@@ -157,6 +157,13 @@ def test_nothing_is_called_different_that_is_alike() -> None:
     assert found.sentence().endswith("no sign that inputs differ")
 
 
+def test_rounding_is_no_difference() -> None:
+    rows = [np.full((n, 2), 0.1) for n in (30, 37, 61)]
+    found = input_distances(_clients(*rows), standardise=False)
+    assert max(map(abs, (*found.tv.values(), *found.w1.values()))) < 1e-12
+    assert found.apart == ()
+
+
 def test_units_of_columns() -> None:
     rng = np.random.default_rng(0)
     rows = [rng.standard_normal((300, 2)) + shift for shift in (0, 1)]
