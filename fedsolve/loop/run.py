@@ -130,11 +130,11 @@ class _Loop:
         loss = getattr(self.algorithm, "loss", None)
         check_measured(self.rules, self.every)
         check_needs(self.algorithm, loss)
+        if hasattr(self.algorithm, "telling"):  # no weights, whose units could be learned or minimum inspected
+            loss = None
         self.loss = loss if isinstance(loss, Loss) else None
-        # An ensemble has no weights whose units could be learned, or whose minimum could be inspected.
-        weighted = not hasattr(self.algorithm, "telling")
-        self.measure = None if self.loss is None or not weighted else Measure(self.loss)
-        self.inspect = Inspect(loss) if isinstance(loss, LinearLoss) and weighted else None
+        self.measure = None if self.loss is None else Measure(self.loss)
+        self.inspect = Inspect(loss) if isinstance(loss, LinearLoss) else None
         self.protocols: dict[str, object] = dict(collect("algorithm", self.algorithm))
         for name, protocol in (("measure", self.measure), ("inspect", self.inspect)):
             if protocol is not None:
