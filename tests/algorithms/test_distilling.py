@@ -250,3 +250,28 @@ def test_a_linear_model_does_not_start_a_network() -> None:
     model = fs.run(fs.FedAvg(fs.Softmax(classes=3)), federation(), rounds=1).model
     with pytest.raises(ConfigError):
         fs.run(fs.FedAvg(LOSS, fs.GradientSteps(step_size=0.1)), federation(), rounds=1, warm_start=model)
+
+
+# ── training together ──
+
+
+@BOTH
+@pytest.mark.parametrize("as_torch", [False, True])
+def test_clients_fit_together_as_they_do_one_by_one(make: Callable[..., Any], as_torch: bool) -> None:
+    """Clients of unequal size, in float64, where nothing hides behind rounding."""
+    algorithm = make(network("classes", dtype="float64"))
+    road = InProcess(federation(as_torch=as_torch), together=True)
+    together = fs.run(algorithm, road, rounds=2, server=public(), seed=3)
+    assert road.one_by_one == {}
+    alone = fs.run(algorithm, federation(as_torch=as_torch), rounds=2, server=public(), seed=3)
+    np.testing.assert_allclose(together.model.w, alone.model.w, rtol=0, atol=1e-9)
+    assert together.ledger == alone.ledger
+
+
+def test_many_clients_train_together_in_float32() -> None:
+    clients = federation("labels", sizes=(12,) * 6, weights=True)
+    road = InProcess(clients, together=True)
+    found = fs.run(ffgb(network("labels")), road, rounds=1, server=public())
+    assert road.one_by_one == {}
+    alone = fs.run(ffgb(network("labels")), clients, rounds=1, server=public())
+    np.testing.assert_allclose(found.model.w, alone.model.w, atol=1e-3)
