@@ -26,7 +26,7 @@ from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.learners.base import WeakLearner
 from fedsolve.learners.boosted import Boosted
-from fedsolve.learners.hearing import News, fitting, hear, remembered
+from fedsolve.learners.hearing import News, fitting, hear, inputs_of, remembered
 from fedsolve.learners.parts import averaged, check_functions
 from fedsolve.local.functional_rates import Rule, check_rate, coefficients, rates
 from fedsolve.losses import Pointwise, functional
@@ -84,7 +84,7 @@ class FFGB:
         for eta, keeps in rates(self.step_size, self.tikhonov, t, self.steps):  # 3
             target = delta + functional.gradient(self.loss, client, g)
             h = self.learner.fit(fitting(client, self.learner, target))  # 4
-            values = h(self.learner.inputs(client))
+            values = h(inputs_of(client, self.learner))
             g = keeps * g - eta * values  # 5
             if self.residual is not None:
                 delta = target - values  # 6
@@ -135,6 +135,11 @@ class FFGB:
 
     def measuring(self, fed: Federation, state: Boosted) -> Mean[float]:
         return self._mean(Mean(self.value, parts=len(state.parts)))
+
+    @property
+    def may_grow(self) -> bool:
+        """By a rule the first steps are as long as 1/μ or 2/μ, and the value may rise a long way before it falls."""
+        return isinstance(self.step_size, str)
 
     def model(self, state: Boosted) -> Ensemble:
         return Ensemble(self.learner, state.constant, state.parts, state.inputs, self.loss.link)

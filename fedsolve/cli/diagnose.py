@@ -26,6 +26,7 @@ from fedsolve.errors import DataError
 from fedsolve.federation.ledger import Total
 from fedsolve.federation.protocol import collect
 from fedsolve.federation.session import opened as open_federation
+from fedsolve.learners import WeakLearner
 from fedsolve.losses import LinearLoss
 from fedsolve.report.tables import number, size
 from fedsolve.runfiles import problem as problems
@@ -122,7 +123,8 @@ def _loss(algorithms: Mapping[str, object]) -> LinearLoss | None:
     """The loss of the file, that of the first algorithm where there are several; None: no linear model."""
     for algorithm in algorithms.values():
         loss = getattr(algorithm, "loss", None)
-        if isinstance(loss, LinearLoss) and callable(getattr(loss, "hessian", None)):
+        boosts = isinstance(getattr(algorithm, "learner", None), WeakLearner)  # its loss is of functions, not weights
+        if isinstance(loss, LinearLoss) and not boosts:
             return loss
     return None
 

@@ -32,7 +32,7 @@ from fedsolve.federation.federation import Federation
 from fedsolve.numerics.linalg import like, to_numpy
 from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Array
-from fedsolve.wire.arguments import require_finite, require_shape
+from fedsolve.wire.arguments import require_count, require_finite, require_positive, require_shape
 from fedsolve.wire.messages import Purpose
 
 AXES = 256  # columns, at most, that are projections of their own
@@ -77,12 +77,14 @@ class InputDistance:
         """The mean squares of the columns about `centre`."""
         split, p = self._halves(client), client.design.shape[1]
         require_shape("centre", centre, p)
+        require_finite("centre", centre)
         total, m = np.zeros(p), to_numpy(centre)
         if split is None:
             return total
         for rows, block in client.design.blocks():
             dense = block.toarray() if hasattr(block, "toarray") else to_numpy(block)
-            total += split[rows].mean(axis=1) @ (dense - m) ** 2
+            with np.errstate(over="ignore"):  # what is too large to square the server rejects
+                total += split[rows].mean(axis=1) @ (dense - m) ** 2
         return total
 
     @client_step
@@ -91,6 +93,8 @@ class InputDistance:
         split, p = self._halves(client), client.design.shape[1]
         require_shape("means", means, p, 2)
         require_shape("scale", scale, p)
+        require_finite("means", means)
+        require_positive("the least scale", float(to_numpy(scale).min()))
         if split is None:
             return np.zeros((p, 2))
         own = to_numpy(client.design.rmatvec(like(split, client.design.sample)))
@@ -111,10 +115,9 @@ class InputDistance:
     @client_step
     def histograms(self, client: Client, V: Array, centre: Array, scale: Array, units: Array) -> Array:
         split, D = self._asked(client, V, centre, scale)
-        require_shape("units", units, 2, 2, D)
-        require_finite("units", units)
+        _check_units(units, D)
         if split is None:
-            return np.zeros((2, 2, 2, D, self.bins + 2))
+            return np.zeros((2, 2, 3, D, self.bins + 2))
         return self._histograms(client, V, centre, scale, to_numpy(units), split)
 
     @client_step
@@ -123,10 +126,12 @@ class InputDistance:
     ) -> Array | None:
         """(bound of TV, its standard error, bound of W_1, its standard error)."""
         split, D = self._asked(client, V, centre, scale)
-        require_shape("units", units, 2, 2, D)
-        require_shape("pooled", pooled, 2, 2, 2, D, self.bins + 2)
+        _check_units(units, D)
+        require_shape("pooled", pooled, 2, 2, 3, D, self.bins + 2)
         require_shape("rows", rows, 2)
         require_finite("pooled", pooled)
+        require_finite("rows", rows)
+        require_count("N", N - 2)  # a client is compared with at least one other
         if split is None:
             return None
         own = self._histograms(client, V, centre, scale, to_numpy(units), split)
@@ -150,14 +155,15 @@ class InputDistance:
         require_shape("scale", scale, p)
         for name, array in (("V", V), ("centre", centre), ("scale", scale)):
             require_finite(name, array)
+        require_positive("the least scale", float(to_numpy(scale).min()))
         return self._halves(client), V.shape[2]
 
     def _projected(self, client: Client, V: Array, centre: Array, scale: Array, half: int) -> Array:
         return projections(client, to_numpy(V)[half], to_numpy(centre), to_numpy(scale))
 
     def _histograms(self, client: Client, V: Array, centre: Array, scale: Array, units: Array, split: Array) -> Array:
-        """(half that chooses, choosing or measuring, weight or sum, direction, bin)."""
-        found = np.empty((2, 2, 2, V.shape[2], self.bins + 2))
+        """(half that chooses, choosing or measuring, weight or sums, direction, bin)."""
+        found = np.empty((2, 2, 3, V.shape[2], self.bins + 2))
         for half in range(2):
             U = (self._projected(client, V, centre, scale, half) - units[half, 0]) / units[half, 1]
             for role, rows in enumerate((half, 1 - half)):
@@ -233,6 +239,12 @@ def input_distances(
     protocol = InputDistance(standardise, seed=seed)
     with asked_in("input_distances", protocol, clients, transport, seed) as fed:
         return protocol.estimate(fed)
+
+
+def _check_units(units: Array, D: int) -> None:
+    require_shape("units", units, 2, 2, D)
+    require_finite("units", units)
+    require_positive("the least unit", float(to_numpy(units)[:, 1].min()))
 
 
 def _units(moments: Array) -> Array:

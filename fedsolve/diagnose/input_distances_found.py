@@ -8,6 +8,7 @@ import numpy as np
 
 from fedsolve.federation.ledger import Ledger
 
+ROUNDING = 1e-9  # where the rows of a client are all the same, errors are 0
 SURE = 3.0  # standard errors from which on a client's inputs are called others
 
 
@@ -57,7 +58,8 @@ class InputDistances:
         return tuple(
             name
             for name in self.tv
-            if self.tv[name] > SURE * self.tv_error[name] or self.w1[name] > SURE * self.w1_error[name]
+            if self.tv[name] > SURE * self.tv_error[name] + ROUNDING
+            or self.w1[name] > SURE * self.w1_error[name] + ROUNDING
         )
 
     def sentence(self) -> str:
@@ -71,7 +73,7 @@ class InputDistances:
             said += ": no sign that inputs differ"
         else:
             worst = max(self.apart, key=lambda name: self.tv[name])
-            said += f", and {worst} differs most; by so much FFGB may miss the minimum, and weights of FedAvg may drift"
+            said += f", and {worst} differs most: FFGB may end off the minimum, the further the larger these are"
         if self.left_out:
             said += f" ({', '.join(self.left_out)} left out, with fewer than 20 rows)"
         return said

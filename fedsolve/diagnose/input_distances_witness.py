@@ -47,21 +47,20 @@ def projections(client: Client, V: Array, centre: Array, scale: Array) -> Array:
 
 
 def binned(U: Array, weight: Array, bins: int) -> Array:
-    """The weight, and the weighted sum of u, in each bin of each column of U: (2, columns, bins + 2)."""
+    """The weight, and the weighted sums of u and of u², in each bin of each column of U: (3, columns, bins + 2)."""
     D = U.shape[1]
     width = 2 * REACH / bins
     place = np.clip(np.floor((U + REACH) / width) + 1, 0, bins + 1).astype(np.intp)
     flat = (place + np.arange(D) * (bins + 2)).ravel()
     s = np.repeat(weight, D)
     size = D * (bins + 2)
-    count = np.bincount(flat, weights=s, minlength=size)
-    total = np.bincount(flat, weights=s * U.ravel(), minlength=size)
-    return np.stack([count, total]).reshape(2, D, bins + 2)
+    each = [np.bincount(flat, weights=s * U.ravel() ** power, minlength=size) for power in range(3)]
+    return np.stack(each).reshape(3, D, bins + 2)
 
 
 def areas(difference: Array) -> Array:
     """∫ over each bin of F_a − F_b, from the differences of weights and of sums: (columns, bins + 2)."""
-    count, total = difference
+    count, total = difference[0], difference[1]
     bins = count.shape[1] - 2
     edges = np.linspace(-REACH, REACH, bins + 1)
     right = np.append(edges, edges[-1])
@@ -88,7 +87,7 @@ def events(own: Array, pooled: Array, rows: float) -> tuple[Array, Array]:
 def measure(own: Array, pooled: Array, sigma: Array, rows: float, variances: tuple[float, float]) -> Array:
     """(bound of TV, its variance, bound of W_1, its variance).
 
-    own, pooled  (2 halves, 2, columns, bins + 2): the first half chooses, the second measures
+    own, pooled  (2 halves, 3, columns, bins + 2): the first half chooses, the second measures
     sigma        the standard deviation of each projection, which is the unit of u
     rows         of the client, in the half that chooses
     variances    what a witness's variance over the client's rows, and over those of all, adds to that of the bound
@@ -106,12 +105,11 @@ def measure(own: Array, pooled: Array, sigma: Array, rows: float, variances: tup
 
 
 def _variance(slopes: Array, bins: Array) -> float:
-    """The variance of φ with these slopes, each bin taken at its mean."""
-    count, total = bins
+    """The variance of φ with these slopes, from the weights and sums in each bin."""
+    count, total, square = bins
     inner = slopes.size - 2
     edges = np.linspace(-REACH, REACH, inner + 1)
-    knots = np.concatenate([[0.0], np.cumsum(slopes[1:-1]) * (2 * REACH / inner)])
-    left, start = np.concatenate([[edges[0]], edges]), np.concatenate([[0.0], knots])
-    mean = np.divide(total, count, out=left.copy(), where=count > 0)
-    values = start + slopes * (mean - left)
-    return max(float(count @ values**2 - (count @ values) ** 2), 0.0)
+    knots = np.concatenate([[0.0], np.cumsum(slopes[1:-1]) * (2 * REACH / inner)])  # φ at the edges
+    at_zero = np.concatenate([[0.0], knots]) - slopes * np.concatenate([[edges[0]], edges])  # φ = at_zero + slope · u
+    mean = float(count @ at_zero + total @ slopes)
+    return max(float(count @ at_zero**2 + 2 * total @ (at_zero * slopes) + square @ slopes**2) - mean**2, 0.0)

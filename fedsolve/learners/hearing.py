@@ -66,12 +66,12 @@ def hear(client: Client, learner: WeakLearner, news: News, outputs: tuple[int, .
         raise WrongType(f"the server tells of parts from {news.since} on, and this client knows {kept.parts}")
     own, held = kept.own, kept.held
     for part in news.parts:
-        X = learner.inputs(client)
+        X = inputs_of(client, learner)
         functions = built(learner, part, X.shape[1], outputs)
         numbers = [float(one) for one in part.coefficients]
         own = added(learner, part.decay, numbers, functions, own, X)
         if others is not None:
-            held = added(learner, part.decay, numbers, functions, held, learner.inputs(others))
+            held = added(learner, part.decay, numbers, functions, held, inputs_of(others, learner))
     client.session[_KEPT] = (news.since + len(news.parts), own, held)
     return Kept(news.since + len(news.parts), own, held)
 
@@ -84,13 +84,18 @@ def remembered(client: Client, parts: int) -> Kept:
     return kept
 
 
+def inputs_of(client: Client, learner: WeakLearner) -> Array:
+    """The matrix that functions of a learner take at a client: one object, by which a learner may know it again."""
+    return client.cached((learner, "inputs"), lambda: learner.inputs(client))
+
+
 def fitting(client: Client, learner: WeakLearner, target: Array) -> Fitting:
     """What a learner fits at a client: its rows, this target, and what was agreed and kept for it."""
     agreed: tuple[Array, ...] = client.session.get(_AGREED, ())
     notes: list[tuple[object, dict[str, object]]] = client.cached((learner, "kept"), lambda: [(None, {})])
     if notes[0][0] is not agreed:  # agreed on anew: what was computed from it is void
         notes[0] = (agreed, {})
-    return Fitting(learner.inputs(client), target, client.sample_weight, agreed, client.rng, notes[0][1])
+    return Fitting(inputs_of(client, learner), target, client.sample_weight, agreed, client.rng, notes[0][1])
 
 
 def _kept(client: Client) -> Kept:

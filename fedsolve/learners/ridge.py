@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from array_api_compat import device
 
@@ -23,9 +24,12 @@ class RidgeFunction(Function):
     features: FeatureMap | None
     w: Array
     b: Array
+    fitted_at: tuple[Array, Design] | None = None  # rows whose features are known
 
     def __call__(self, X: Array) -> Array:
-        return _design(self.features, X, keep=0).matvec(self.w) + self.b
+        known = self.fitted_at
+        design = known[1] if known is not None and known[0] is X else _design(self.features, X, keep=0)
+        return design.matvec(self.w) + self.b
 
     def arrays(self) -> Arrays:
         return self.w, self.b
@@ -58,18 +62,17 @@ class RidgeLearner(WeakLearner):
     def fit(self, fitting: Fitting) -> RidgeFunction:
         kept, target = fitting.kept, fitting.target
         if "factor" not in kept:  # the same for every target
-            kept["design"], kept["factor"] = self._prepared(fitting)
-        design, solver = kept["design"], kept["factor"]
-        assert isinstance(solver, Factor)
+            kept["inner"], kept["design"], kept["factor"] = self._prepared(fitting)
+        inner, design, solver = cast(tuple[Design, Design, Factor], (kept["inner"], kept["design"], kept["factor"]))
         xp, s = namespace(target), fitting.weight
         whole = float(target.shape[0] if s is None else xp.sum(s))
         r = target if s is None else target * (s if target.ndim == 1 else s[:, None])
-        solution = solver.solve(design.rmatvec(r) / whole)  # type: ignore[attr-defined]
+        solution, at = solver.solve(design.rmatvec(r) / whole), (fitting.X, inner)
         if self.intercept:
-            return RidgeFunction(self.features, solution[:-1, ...], solution[-1, ...])
-        return RidgeFunction(self.features, solution, 0.0 * solution[0, ...])
+            return RidgeFunction(self.features, solution[:-1, ...], solution[-1, ...], at)
+        return RidgeFunction(self.features, solution, 0.0 * solution[0, ...], at)
 
-    def _prepared(self, fitting: Fitting) -> tuple[Design, Factor]:
+    def _prepared(self, fitting: Fitting) -> tuple[Design, Design, Factor]:
         xp, s, target = namespace(fitting.target), fitting.weight, fitting.target
         inner = _design(self.features, fitting.X)
         design = with_intercept(inner) if self.intercept else inner
@@ -79,7 +82,7 @@ class RidgeLearner(WeakLearner):
         if self.intercept:
             penalties[-1] = 0.0
         gram = design.gram(ones / float(xp.sum(ones)))
-        return design, factor(gram.add_diagonal(penalties) if self.l2 else gram)
+        return inner, design, factor(gram.add_diagonal(penalties) if self.l2 else gram)
 
     # ── both sides ──
 
@@ -91,6 +94,15 @@ class RidgeLearner(WeakLearner):
                 f"a ridge function has float64 arrays of shapes {(order, *outputs)} and {outputs}, got {shapes}"
             )
         return RidgeFunction(self.features, *arrays)
+
+    def weighted_sum(self, functions: Sequence[Function], coefficients: Sequence[float], X: Array) -> Array:
+        """The function whose weights are the sum of theirs, once over the rows."""
+        w, b = functions[0].arrays()
+        w, b = coefficients[0] * w, coefficients[0] * b
+        for coefficient, function in zip(coefficients[1:], functions[1:], strict=True):
+            more = function.arrays()
+            w, b = w + coefficient * more[0], b + coefficient * more[1]
+        return RidgeFunction(self.features, w, b)(X)
 
     def importances(self, function: Function, inputs: int) -> Array | None:
         """|w| of each column, over all outputs: comparable where the columns are on one scale. None for features."""

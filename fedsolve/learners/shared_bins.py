@@ -106,7 +106,7 @@ class SharedBins(WeakLearner):
         """Agree on bins. All clients take part; only sums are used."""
         with fed.setting_up():
             sizes: ColumnSizes = fed.sum(self.column_sizes)
-            columns = len(sizes.logs)
+            columns = _checked_sizes(sizes, fed)
             groups = self._groups(fed, columns)
             fixed = _fixed_edges(groups)
             scales = np.exp2(np.divide(sizes.logs, sizes.others, out=np.zeros(columns), where=sizes.others > 0))
@@ -130,6 +130,7 @@ class SharedBins(WeakLearner):
                 ends[j], parts[j] = grids[j].split(cells, self.most_bins) if exchange else first
             bounds = [grids[j].values(ends[j]) if j in ends else np.zeros(0) for j in range(columns)]
             reply: CellCounts = fed.sum(self.cell_counts, bounds=np.concatenate(bounds), starts=_starts(bounds))
+            _check_counts(reply, sum(len(one) - 1 for one in ends.values()), fed)
             at = 0
             for j, cells in todo.items():
                 here = slice(at, at + len(ends[j]) - 1)
@@ -167,6 +168,30 @@ class SharedBins(WeakLearner):
                 raise ConfigError(f"categories: there is no column {which!r}; the columns are {', '.join(names[:8])} …")
             found.append((place, -count))
         return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+
+def _rows(fed: Federation) -> int:
+    return sum(info.samples for info in fed.info.values())
+
+
+def _checked_sizes(sizes: ColumnSizes, fed: Federation) -> int:
+    """How many columns there are. Raises DataError for sums that no rows have."""
+    columns, rows = fed.features, _rows(fed)
+    for what in (sizes.logs, sizes.others, sizes.missing):
+        if what.shape != (columns,):
+            raise DataError(f"the clients' sums are of {what.shape} columns, expected {columns}")
+    counts = np.stack([sizes.others, sizes.missing])
+    # Sizes of numbers are between 2^-1074 and 2^1024.
+    if (counts < 0).any() or (counts.sum(axis=0) > rows).any() or (np.abs(sizes.logs) > 1075.0 * rows).any():
+        raise DataError("what the clients say of the sizes of their columns is true of no rows: one of them is wrong")
+    return columns
+
+
+def _check_counts(reply: CellCounts, cells: int, fed: Federation) -> None:
+    """Raise DataError for counts that no rows have."""
+    sound = reply.rows.shape == reply.mixed.shape == (cells,) and reply.rows.dtype.kind in "iu"
+    if not sound or (reply.rows < 0).any() or (reply.rows > _rows(fed)).any():
+        raise DataError("what the clients count between bounds is true of no rows: one of them is wrong")
 
 
 def _starts(parts: Sequence[Floats]) -> Ints:

@@ -154,6 +154,8 @@ class Measuring:
             objective_share=self.fed.objective,
         )
         sizes = [] if first is None else [first] if scale is None else [scale.value, first]
+        if getattr(self.algorithm, "may_grow", False):
+            sizes = []  # by its theory the value may rise a long way first, so only one that is no number is too much
         found = diverged(row, sizes) or self.judge(row, state)
         if found is not None and found.status == CONVERGED:
             found, row, proof = self._confirmed(found, row, proof, measurement, weights_of(state))

@@ -93,7 +93,6 @@ def run(
     if resume and checkpoint is None:
         raise ConfigError("resume=True needs checkpoint=, the file to go on from")
     check_algorithm(algorithm)
-    check_missing(algorithm, preprocess)
     session = clients if isinstance(clients, Session) else Session(clients, transport)
     loop = _Loop(algorithm, session, limits, rules, checked_seed(seed), measure, preprocess, server, evaluation)
     saved = None if checkpoint is None else loop.checkpoint(Path(checkpoint), resume)
@@ -131,11 +130,12 @@ class _Loop:
         loss = getattr(self.algorithm, "loss", None)
         check_measured(self.rules, self.every)
         check_needs(self.algorithm, loss)
+        check_missing(self.algorithm, self.preprocess)
+        if hasattr(self.algorithm, "telling"):  # no weights, whose units could be learned or minimum inspected
+            loss = None
         self.loss = loss if isinstance(loss, Loss) else None
-        # An ensemble has no weights whose units could be learned, or whose minimum could be inspected.
-        weighted = not hasattr(self.algorithm, "telling")
-        self.measure = None if self.loss is None or not weighted else Measure(self.loss)
-        self.inspect = Inspect(loss) if isinstance(loss, LinearLoss) and weighted else None
+        self.measure = None if self.loss is None else Measure(self.loss)
+        self.inspect = Inspect(loss) if isinstance(loss, LinearLoss) else None
         self.protocols: dict[str, object] = dict(collect("algorithm", self.algorithm))
         for name, protocol in (("measure", self.measure), ("inspect", self.inspect)):
             if protocol is not None:

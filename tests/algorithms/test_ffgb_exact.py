@@ -116,6 +116,17 @@ def test_the_first_step_of_theorem_3_erases_the_past() -> None:
         assert [len(part.functions) for part in state.parts] == [3, 3]
 
 
+def test_steps_by_a_rule_may_begin_far_away() -> None:
+    """With μ = 1e-3 the first steps are 2000 long: the value rises by a factor of a million, and falls again."""
+    algorithm = fs.FFGB(fs.Squared(), ScaleOracle(1.0, POINTS), step_size="theorem 4.1", tikhonov=1e-3)
+    run = fs.run(algorithm, clients(), rounds=40)
+    values = [row.value for row in run.history if row.value is not None]
+    assert run.status == "rounds"
+    assert max(values) > 1e5 * values[0]
+    constant = fs.FFGB(fs.Squared(), ScaleOracle(1.0, POINTS), step_size=50.0)
+    assert fs.run(constant, clients(), rounds=40).status == "diverged"
+
+
 def test_an_exact_oracle_reaches_the_minimum() -> None:
     """γ = 1 and K = 1 is gradient descent on F, point by point: it contracts by at most 1 − η(μ + m)."""
     labels = np.array([[0.0, 0.2, 1.0, 0.9, 0.5], [0.1, 0.0, 1.0, 0.3, 0.5], [0.9, 0.1, 0.4, 1.0, 0.5]])

@@ -23,6 +23,7 @@ from fedsolve.data import Categorical, Numeric, Preprocess, Schema
 from fedsolve.data.fitted_transform import Transform
 from fedsolve.diagnose.contraction import Contraction
 from fedsolve.diagnose.heterogeneity import Heterogeneity
+from fedsolve.diagnose.input_distances import InputDistance
 from fedsolve.errors import ConfigError
 from fedsolve.features import RandomFourier
 from fedsolve.federation.client import Client
@@ -123,6 +124,7 @@ def _others() -> Iterator[tuple[str, Any, Client]]:
         yield "folds", FoldFits((loss,), 3, 0), client
         if loss.quadratic:
             yield "folds", FoldSums((loss,), 3, 0), client
+    yield "input_distances", InputDistance(directions=2, bins=4), dense(40, 5)
     boosted = {"learner": fs.RidgeLearner(0.1), "steps": 2, "tikhonov": 0.1, "residual": "carried"}
     yield "algorithm", fs.FFGB(fs.Logistic(), step_size="theorem 4.3", **boosted), judged_rows()
     yield "algorithm", fs.FFGB(fs.Softmax(classes=3), **boosted), dense()
@@ -307,6 +309,35 @@ class Maker:
 
     def any_values(self) -> np.ndarray:
         return np.array([2.0, 1.0])
+
+    # distances of inputs
+    def any_centre(self) -> np.ndarray:
+        return np.zeros(self.client.design.shape[1])
+
+    def any_scale(self) -> np.ndarray:
+        return np.ones(self.client.design.shape[1])
+
+    def any_means(self) -> np.ndarray:
+        return np.zeros((self.client.design.shape[1], 2))
+
+    def spreads_V(self) -> np.ndarray:
+        return np.stack([np.eye(self.client.design.shape[1])[:, :2]] * 2)
+
+    histograms_V = compare_V = spreads_V
+
+    def histograms_units(self) -> np.ndarray:
+        return np.stack([np.stack([np.zeros(2), np.ones(2)])] * 2)
+
+    compare_units = histograms_units
+
+    def any_pooled(self) -> np.ndarray:
+        return np.full((2, 2, 3, 2, self.protocol.bins + 2), 1 / (self.protocol.bins + 2))
+
+    def any_rows(self) -> np.ndarray:
+        return np.full(2, 0.1)
+
+    def any_N(self) -> int:
+        return 3
 
 
 # ── requests ──

@@ -91,16 +91,12 @@ DISTILLATIONS = [fs.Distil(), fs.Distil("probabilities", SOLVERS[1], temperature
 RENEWALS = [renewals.Once(), renewals.Always(), renewals.Periodic(7), renewals.Fibonacci(), renewals.GradientNorm(1)]
 COMPRESSORS = [compressors.TopKPairs(3), compressors.RandomKPairs(), compressors.RankR(2)]
 SQUARED = fs.Squared(l2=1)
-LEARNERS = [fs.RidgeLearner(), fs.RidgeLearner(0.5, fs.RandomFourier(features=4, gamma=0.5), intercept=False)]
-OTHER_LEARNERS = [
-    *(
-        fs.Trees(),
-        fs.Trees(depth=2),
-        fs.Stumps(),
-        fs.Minimax(LEARNERS[0]),
-        SobolevLearner(),
-        SobolevLearner(hidden=(4,)),
-    ),
+RIDGES = [fs.RidgeLearner(), fs.RidgeLearner(0.5, fs.RandomFourier(features=4, gamma=0.5), intercept=False)]
+LEARNERS = [
+    *RIDGES,
+    *(fs.Trees(), fs.Trees(depth=2), fs.Stumps()),
+    *(fs.Minimax(RIDGES[0]), fs.Minimax(RIDGES[1], "reweighting", rounds=9)),
+    *(SobolevLearner(), SobolevLearner(constant=2.0, hidden=(4,), steps=9)),
     *[fs.NetworkLearner(one) for one in ARCHITECTURES],
     fs.NetworkLearner(ARCHITECTURES[0], 7, None, 1, 1, "float64", "cpu"),
 ]
@@ -113,7 +109,7 @@ ALGORITHMS = [
     fs.FFGB(fs.Logistic(), LEARNERS[0]),
     fs.FFGB(fs.Softmax(classes=3), LEARNERS[1], 4, "theorem 4.3", 0.1, "carried", "constant", "samples"),
     fs.FFGB(fs.Squared(), LEARNERS[1], residual=None),
-    fs.FFGB(fs.Squared(), OTHER_LEARNERS[-1]),
+    fs.FFGB(fs.Squared(), LEARNERS[-1]),
     fs.FedAvg(LOSS),
     fs.FedAvg(LOSS, SOLVERS[1]),
     *[kind(one, local=SOLVERS[1]) for kind in (fs.FedAvg, fs.FedProx, fs.FedDyn, fs.Scaffold) for one in NETWORKS],
@@ -186,7 +182,7 @@ SAMPLES: dict[str, Sequence[Any]] = {
     "architecture": ARCHITECTURES,
     "augmentation": AUGMENTATIONS,
     "local solver": SOLVERS,
-    "weak learner": [*LEARNERS, *OTHER_LEARNERS],
+    "weak learner": LEARNERS,
     "schedule": SCHEDULES,
     "distillation": DISTILLATIONS,
     "line search": SEARCHES,

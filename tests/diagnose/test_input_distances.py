@@ -157,6 +157,13 @@ def test_nothing_is_called_different_that_is_alike() -> None:
     assert found.sentence().endswith("no sign that inputs differ")
 
 
+def test_rounding_is_no_difference() -> None:
+    rows = [np.full((n, 2), 0.1) for n in (30, 37, 61)]
+    found = input_distances(_clients(*rows), standardise=False)
+    assert max(map(abs, (*found.tv.values(), *found.w1.values()))) < 1e-12
+    assert found.apart == ()
+
+
 def test_units_of_columns() -> None:
     rng = np.random.default_rng(0)
     rows = [rng.standard_normal((300, 2)) + shift for shift in (0, 1)]
@@ -216,6 +223,22 @@ def test_torch_clients() -> None:
     rows = [rng.standard_normal((60, 4)) + shift for shift in (0, 1)]
     there = [fs.Client(f"c{i}", torch.tensor(X), torch.zeros(60, dtype=torch.float64)) for i, X in enumerate(rows)]
     assert input_distances(there).w1 == pytest.approx(input_distances(_clients(*rows)).w1, rel=1e-9)
+
+
+def test_values_too_large_to_square() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(DataError, match="too large to square"):
+        input_distances(_clients(1e200 * rng.standard_normal((30, 2)), rng.standard_normal((30, 2))))
+
+
+def test_standard_errors_hold_with_heavy_tails() -> None:
+    """t with 3 degrees: the spread over federations is that of the stated errors of W_1."""
+    scores = []
+    for seed in range(60):
+        rows = np.random.default_rng(seed).standard_t(3, (3, 200, 2))
+        found = input_distances(_clients(*rows), seed=seed)
+        scores.extend(found.w1[name] / found.w1_error[name] for name in found.w1)
+    assert 0.7 < np.std(scores) < 1.3
 
 
 def test_many_clients_share_their_directions() -> None:

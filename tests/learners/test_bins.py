@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -193,6 +195,39 @@ def test_a_client_answers_no_bounds_that_are_none() -> None:
             SharedBins.cell_counts(learner, client, bounds, starts)
         with pytest.raises(WrongType):
             SharedBins.values_at(learner, client, bounds, starts)
+
+
+class Lying(fs.Client):
+    """A client whose answers are changed before they are sent."""
+
+    __slots__ = ("lie",)
+
+    def globalise(self, value):
+        return self.lie(super().globalise(value))
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda reply: replace(reply, others=reply.others + 10_000) if hasattr(reply, "others") else reply,
+        lambda reply: replace(reply, logs=reply.logs + 1e9) if hasattr(reply, "logs") else reply,
+        lambda reply: replace(reply, rows=reply.rows - 1_000) if hasattr(reply, "mixed") else reply,
+        lambda reply: replace(reply, rows=reply.rows + 10_000) if hasattr(reply, "mixed") else reply,
+        lambda reply: replace(reply, rows=reply.rows + 0.5) if hasattr(reply, "mixed") else reply,
+    ],
+)
+def test_sums_that_no_rows_have_are_rejected(lie) -> None:
+    clients = divided(COLUMNS["normal"][:, None])
+    liar = Lying("c0", clients[0].X, clients[0].y)
+    liar.lie, liar.is_numpy = lie, False
+    with pytest.raises(DataError, match="true of no rows"):
+        agree(Trees(), [liar, *clients[1:]])
+
+
+def test_a_column_that_nobody_has() -> None:
+    X = np.column_stack([COLUMNS["normal"], np.full(N, np.nan)])
+    bins, _ = agree(Trees(bins=8), divided(X), fs.data.Preprocess(standardise=False, impute="keep"))
+    assert bins.counts.tolist() == [8, 2]
 
 
 def test_keys_are_in_the_order_of_numbers() -> None:

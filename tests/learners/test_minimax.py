@@ -12,6 +12,8 @@ import scipy.sparse as sp
 
 import fedsolve as fs
 from fedsolve.errors import ConfigError, WrongType
+from fedsolve.federation.client import client_step
+from fedsolve.federation.federation import Federation
 from fedsolve.learners import Fitting, Function, WeakLearner, gamma
 from fedsolve.learners.minimax import chebyshev
 from fedsolve.plain import fingerprint, to_plain
@@ -213,6 +215,33 @@ def test_in_a_run_and_as_a_model(tmp_path: object) -> None:
         np.testing.assert_array_equal(other.model.predict(X), run.model.predict(X))
     read = fs.load_model(f"{tmp_path}/RidgeLearner.npz")
     assert read.learner == fs.Minimax(fs.RidgeLearner())  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class _Agreed(_Steps):
+    """Agrees on the number of rows before the first fit, as trees agree on bins."""
+
+    kind: ClassVar[str] = "test steps that agree"
+
+    @client_step
+    def rows(self, client: fs.Client) -> float:
+        return float(client.n_samples)
+
+    def prepare(self, fed: Federation) -> tuple[np.ndarray, ...]:
+        return (np.array([fed.sum(self.rows)]),)
+
+    def fit(self, fitting: Fitting) -> _Step:
+        assert fitting.agreed[0].tolist() == [30.0]
+        return super().fit(fitting)
+
+
+def test_a_learner_that_asks_the_clients_is_asked_through() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (30, 1))
+    clients = fs.data.partition(X, X[:, 0], fs.data.IID(), clients=3, seed=0)
+    for transport in ("in_process", "processes"):
+        run = fs.run(fs.FFGB(fs.Squared(), fs.Minimax(_Agreed(), rounds=3)), clients, rounds=2, transport=transport)
+        assert len(run.model) == 6  # type: ignore[arg-type]
 
 
 def test_in_a_run_file() -> None:

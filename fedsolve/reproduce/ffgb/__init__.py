@@ -1,5 +1,9 @@
-"""Shen, Hassani, Kale and Karbasi (2022): Federated Functional Gradient Boosting."""
+"""The experiments of Shen, Hassani, Kale and Karbasi (2022).
 
-from fedsolve.reproduce.ffgb import table2, warm_starts
+Z. Shen, H. Hassani, S. Kale, A. Karbasi. Federated Functional Gradient Boosting. AISTATS 2022, PMLR 151. Results:
+docs/reproduce/ffgb.md.
+"""
 
-__all__ = ["table2", "warm_starts"]
+from fedsolve.reproduce.ffgb import table2, theory, warm_starts
+
+__all__ = ["table2", "theory", "warm_starts"]

@@ -13,6 +13,7 @@ from typing import Literal
 from fedsolve.losses import Softmax
 from fedsolve.losses.network import Network
 from fedsolve.models.base import Model, load_model
+from fedsolve.networks import FlipAndCrop
 from fedsolve.reproduce.ffgb.images import FULL, Images
 from fedsolve.reproduce.ffgb.methods import FEDAVG, FEDAVG_DISTILL, FEDDYN, FFGB, Method
 from fedsolve.reproduce.ffgb.parts import Part, Parts
@@ -92,7 +93,8 @@ def is_done(parts: Parts, case: Case, method: Method, warm: bool) -> bool:
 
 
 def _network(images: Images, device: Device) -> Network:
-    return Network(images.architecture, Softmax(classes=images.classes), device=device)
+    change = FlipAndCrop() if images.augmented else None
+    return Network(images.architecture, Softmax(classes=images.classes), device=device, augmentation=change)
 
 
 def targets(part: Part) -> tuple[float, float]:

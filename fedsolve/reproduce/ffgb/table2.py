@@ -24,7 +24,7 @@ from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 CLIENTS, HOMOGENEITY = 50, 0.1
 TARGETS = (0.75, 0.84)
 # The most rounds, and those after which step sizes are compared.
-BUDGETS = {FFGB: Budget(5), FEDAVG_DISTILL: Budget(20, 3), FEDDYN: Budget(60, 6), FEDAVG: Budget(60, 10)}
+BUDGETS = {FFGB: Budget(5), FEDAVG_DISTILL: Budget(20, 1), FEDDYN: Budget(60, 6), FEDAVG: Budget(60, 10)}
 WITHIN = {FFGB: (1, 3)}  # models to the two targets, at most
 ABOUT = {FEDDYN: 10, FEDAVG: 30}  # reference, to the higher target
 SETTING = (
