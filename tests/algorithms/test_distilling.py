@@ -221,6 +221,13 @@ def test_any_algorithm_on_linear_models_starts_from_a_model(name: str) -> None:
     assert np.array_equal(begun.model.w, model.w)
 
 
+def test_an_algorithm_that_begins_nowhere_takes_no_model() -> None:
+    problem = PROBLEMS["squared, two outputs | sparse"]
+    model = fs.run(fs.FedAvg(problem.loss), problem.clients(), rounds=1).model
+    with pytest.raises(ConfigError, match="leave warm_start out"):
+        fs.run(fs.DKRR(problem.loss), problem.clients(), warm_start=model)
+
+
 def _named(names: tuple[str, ...], classes: tuple[str, ...] = ("a", "b", "c")) -> list[fs.Client]:
     rng = np.random.default_rng(0)
     labels = np.array(classes)[rng.integers(0, 3, 20)]
