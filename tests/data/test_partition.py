@@ -1,5 +1,7 @@
 """Every scheme: each sample to exactly one client, the same for the same seed, and refusals that explain."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -196,7 +198,7 @@ def test_homogeneity_by_counts(s: float, clients: int, n: int):
     assert max(map(len, at_random)) - min(map(len, at_random)) <= 1
     assert sum(map(len, at_random)) == round(s * n)
     by_label = [y[[row for row in part.tolist() if row not in shared]] for part in parts]
-    for before, after in zip(by_label[:-1], by_label[1:], strict=True):
+    for before, after in itertools.pairwise(by_label):
         assert before.max() <= after.min()
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
