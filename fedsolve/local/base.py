@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, WrongType
 from fedsolve.federation.client import Client
 from fedsolve.losses import LinearLoss, Loss
 from fedsolve.typing import Array
@@ -81,7 +81,8 @@ def reach_of(local: LocalSolver, client: Client) -> float | None:
 
 
 def as_linear(loss: Loss, who: str) -> LinearLoss:
-    """A loss whose Hessian can be multiplied with. Raises TypeError for another, which `needs` should have excluded."""
+    """A loss whose Hessian can be multiplied with. Raises WrongType for another, which `needs` excludes as long as the
+    server asks only what its algorithm does."""
     if not isinstance(loss, LinearLoss):
-        raise TypeError(f"{who} multiplies with Hessians, which {type(loss).__name__} does not have")
+        raise WrongType(f"{who} multiplies with Hessians, which {type(loss).__name__} does not have")
     return loss

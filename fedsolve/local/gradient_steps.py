@@ -63,6 +63,7 @@ class Steps(Batched, ABC):
         """w after the steps; see `LocalSolver.run`."""
         own = loss.computing(client)
         if own is not client:  # the whole way as the loss computes, not converted in every step
+            loss.check_weights(own, w=w, **({} if correction is None else {"correction": correction}))
             turned = None if correction is None else own.localise(correction)
             return as_kind_of(self.run(loss, own, own.localise(w), step_size, turned, pull), w)
         anchor, move = w, self.moves(client.xp)

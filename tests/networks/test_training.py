@@ -10,6 +10,7 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.typing import Array
+from tests.extras import optional
 from tests.networks.problems import CLASSES, FEATURES, LOSSES, federation, network, rows, torch
 
 ALGORITHMS = {
@@ -114,6 +115,15 @@ def test_transports_give_the_same_bits_and_ledgers(name: str) -> None:
     here, there = (fs.run(algorithm, clients, rounds=2, transport=kind) for kind in ("in_process", "processes"))
     assert here.model.w.tobytes() == there.model.w.tobytes()
     assert here.ledger.records == there.ledger.records
+
+
+@pytest.mark.parametrize("name", ["FedAvg", "FedDyn"])
+def test_clients_of_another_array_library(name: str) -> None:
+    strict = optional("array_api_strict")
+    given = federation()
+    others = [fs.Client(one.name, strict.asarray(one.X), strict.asarray(one.y)) for one in given]
+    here, there = (fs.run(ALGORITHMS[name](network(dtype="float64")), each, rounds=2) for each in (given, others))
+    np.testing.assert_allclose(there.model.w, here.model.w, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("float64", 8)])
