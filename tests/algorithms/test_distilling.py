@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import fedsolve as fs
 from fedsolve.errors import ConfigError, DataError
@@ -250,3 +251,93 @@ def test_a_linear_model_does_not_start_a_network() -> None:
     model = fs.run(fs.FedAvg(fs.Softmax(classes=3)), federation(), rounds=1).model
     with pytest.raises(ConfigError):
         fs.run(fs.FedAvg(LOSS, fs.GradientSteps(step_size=0.1)), federation(), rounds=1, warm_start=model)
+
+
+# ── training together ──
+
+
+@BOTH
+@pytest.mark.parametrize("as_torch", [False, True])
+def test_clients_fit_together_as_they_do_one_by_one(make: Callable[..., Any], as_torch: bool) -> None:
+    """Clients of unequal size, in float64, where nothing hides behind rounding."""
+    algorithm = make(network("classes", dtype="float64"))
+    road = InProcess(federation(as_torch=as_torch), together=True)
+    together = fs.run(algorithm, road, rounds=2, server=public(), seed=3)
+    assert road.one_by_one == {}
+    alone = fs.run(algorithm, federation(as_torch=as_torch), rounds=2, server=public(), seed=3)
+    np.testing.assert_allclose(together.model.w, alone.model.w, rtol=0, atol=1e-9)
+    assert together.ledger == alone.ledger
+
+
+def test_many_clients_train_together_in_float32() -> None:
+    clients = federation("labels", sizes=(12,) * 6, weights=True)
+    road = InProcess(clients, together=True)
+    found = fs.run(ffgb(network("labels")), road, rounds=1, server=public())
+    assert road.one_by_one == {}
+    alone = fs.run(ffgb(network("labels")), clients, rounds=1, server=public())
+    np.testing.assert_allclose(found.model.w, alone.model.w, atol=1e-3)
+
+
+# ── unusual clients ──
+
+
+def _unusual(kind: str) -> tuple[list[fs.Client], fs.Client]:
+    """Clients and server's rows that are not dense NumPy arrays of many samples."""
+    clients, rows = federation(), np.random.default_rng(9).standard_normal((50, 5))
+    one = clients[0]
+    if kind == "one row":
+        clients[0] = fs.Client("c0", one.X[:1], one.y[:1])
+    elif kind == "one class":
+        clients[0] = fs.Client("c0", one.X, np.zeros(20))
+    elif kind == "sparse":
+        clients[0] = fs.Client("c0", csr_array(one.X), one.y)
+        return clients, fs.Client("server", csr_array(rows), None)
+    elif kind == "torch server":
+        return clients, fs.Client("server", torch.tensor(rows), None)
+    elif kind == "labelled server":
+        return clients, fs.Client("server", rows, np.zeros(50))
+    elif kind == "weights":
+        return federation(weights=True), fs.Client("server", rows, None, np.linspace(0.0, 1.0, 50))
+    return clients, fs.Client("server", rows, None)
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["one row", "one class", "sparse", "torch server", "labelled server", "weights"])
+def test_unusual_clients(make: Callable[..., Any], kind: str) -> None:
+    clients, server = _unusual(kind)
+    road = InProcess(clients, together=True)
+    algorithm = make(network("classes", dtype="float64"))
+    together = fs.run(algorithm, road, rounds=2, server=server)
+    clients, server = _unusual(kind)
+    alone = fs.run(algorithm, clients, rounds=2, server=server)
+    assert np.isfinite(alone.model.w).all()
+    np.testing.assert_allclose(together.model.w, alone.model.w, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["torch server", "labelled server", "sparse"])
+def test_what_the_servers_rows_are_kept_in_changes_nothing(kind: str) -> None:
+    usual = fs.run(ffgb(), federation(), rounds=1, server=public())
+    found = fs.run(ffgb(), federation(), rounds=1, server=_unusual(kind)[1])
+    np.testing.assert_allclose(found.model.w, usual.model.w, atol=1e-6)
+
+
+def test_images_that_are_augmented_train_together() -> None:
+    rng = np.random.default_rng(0)
+    clients = [fs.Client(f"c{k}", rng.standard_normal((9, 36)), rng.integers(0, 2, 9).astype(float)) for k in range(3)]
+    architecture = fs.CNN((1, 6, 6), ((2, 3),), hidden=())
+    loss = fs.Network(architecture, fs.Softmax(classes=2), dtype="float64", augmentation=fs.FlipAndCrop(padding=1))
+    plain = fs.Network(architecture, fs.Softmax(classes=2), dtype="float64")
+    server = fs.Client("server", rng.standard_normal((20, 36)), None)
+    road = InProcess(clients, together=True)
+    together = fs.run(ffgb(loss), road, rounds=1, server=server)
+    assert road.one_by_one == {}
+    alone = fs.run(ffgb(loss), clients, rounds=1, server=server)
+    np.testing.assert_allclose(together.model.w, alone.model.w, atol=1e-9)
+    assert not np.allclose(alone.model.w, fs.run(ffgb(plain), clients, rounds=1, server=server).model.w)
+
+
+def test_some_clients_are_asked_in_each_round() -> None:
+    some = fs.Participation(fraction=0.4)
+    found = fs.run(ffgb(), federation(), rounds=3, server=public(), participation=some, measure=0)
+    assert [row.cohort for row in found.history[1:]] == [1, 1, 1]
+    assert found.history[-1].scalars_up == 3 * WEIGHTS
