@@ -20,7 +20,7 @@ OCTAVES = 24  # octaves on either side of a column's typical size that have a ce
 SHIFT = 0.7310585786300049  # bounds are no round numbers, which values are
 FINENESS = 4  # a cell holds at most this part of a bin's rows
 SMALLEST = 10  # rows: a cell with fewer is never looked into
-CELLS = 1024  # at most so many new cells per column and exchange
+CELLS = 1024  # new cells per column and exchange; twice as many at most, where each heavy cell is cut in two
 PARTS_SAME = 32  # parts of a cell in which no client has two different values
 NARROW = 36  # such a cell is taken for a single value when it is narrower than 2^(36 − 52) of its size
 SMALLEST_NUMBER = float(np.nextafter(0.0, 1.0))
@@ -91,7 +91,7 @@ class Grid:
         its rows call for, so that few cells hold single rows."""
         low, width = self.bounds[cells], np.diff(self.bounds)[cells]
         limit = per_bin(self.counts, bins, ~self.splittable()) / FINENESS
-        most = np.minimum(max(2, CELLS // max(1, len(cells))), np.maximum(4 * self.counts[cells] // limit, 8))
+        most = np.minimum(max(2, cells_for(bins) // max(1, len(cells))), np.maximum(4 * self.counts[cells] // limit, 8))
         parts = np.minimum(np.where(self.mixed[cells], most, np.minimum(most, PARTS_SAME)), width).astype(np.int64)
         ends = [
             at + (wide // count) * np.arange(count + 1) + (wide % count) * np.arange(count + 1) // count
@@ -126,6 +126,11 @@ class Grid:
         below = self.values(self.bounds[filled[between] + 1])
         above = self.values(self.bounds[filled[between + 1]])
         return np.unique(below + (above - below) / 2)
+
+
+def cells_for(bins: int) -> int:
+    """How many new cells an exchange asks for. No more cells than this are heavy."""
+    return max(CELLS, FINENESS * bins)
 
 
 def per_bin(counts: Ints, bins: int, single: Flags) -> float:

@@ -86,7 +86,11 @@ def remembered(client: Client, parts: int) -> Kept:
 
 def inputs_of(client: Client, learner: WeakLearner) -> Array:
     """The matrix that functions of a learner take at a client: one object, by which a learner may know it again."""
-    return client.cached((learner, "inputs"), lambda: learner.inputs(client))
+    of = (client.session.get("transform"), client.session.get("columns"))
+    kept: list[tuple[object, object, Array]] = client.cached((learner, "inputs"), list)
+    if not kept or kept[0][0] is not of[0] or kept[0][1] is not of[1]:  # the next run may preprocess otherwise
+        kept[:] = [(*of, learner.inputs(client))]
+    return kept[0][2]
 
 
 def fitting(client: Client, learner: WeakLearner, target: Array) -> Fitting:

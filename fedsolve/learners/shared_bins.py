@@ -23,14 +23,13 @@ from fedsolve.errors import ConfigError, DataError, WrongType
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.learners.base import Arrays, WeakLearner
-from fedsolve.learners.bin_grid import CELLS, Flags, Floats, Grid, Ints
+from fedsolve.learners.bin_grid import Flags, Floats, Grid, Ints, cells_for
 from fedsolve.learners.bins import HALF, Bins
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
 EXCHANGES = 12  # grids that are counted, at most
 MOVES = 8  # times that an edge is moved away from data
-SPARE = 4 * CELLS  # bounds for each column that a client answers
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,9 @@ class SharedBins(WeakLearner):
     def cell_counts(self, client: Client, bounds: Array, starts: Array) -> CellCounts:
         """The rows between each two neighbouring bounds of each column."""
         rows, mixed = [], []
-        for one, (values, zeros, _) in zip(_asked(client, bounds, starts), _sorted_columns(client), strict=True):
+        for one, (values, zeros, _) in zip(
+            _asked(client, bounds, starts, self.most_bins), _sorted_columns(client), strict=True
+        ):
             if not len(one):
                 continue
             places = np.searchsorted(values, one, side="right")
@@ -95,7 +96,9 @@ class SharedBins(WeakLearner):
     def values_at(self, client: Client, edges: Array, starts: Array) -> Array:
         """How many values of each column are equal to each edge."""
         found = [np.zeros(0, dtype=np.int32)]
-        for one, (values, zeros, _) in zip(_asked(client, edges, starts), _sorted_columns(client), strict=True):
+        for one, (values, zeros, _) in zip(
+            _asked(client, edges, starts, self.most_bins), _sorted_columns(client), strict=True
+        ):
             equal = np.searchsorted(values, one, side="right") - np.searchsorted(values, one, side="left")
             found.append((equal + zeros * (one == 0)).astype(np.int32))
         return np.concatenate(found)
@@ -228,15 +231,16 @@ def _nudged(edges: Floats, hit: Flags, move: int) -> Floats:
 # ── what a client computes ──
 
 
-def _asked(client: Client, bounds: Array, starts: Array) -> Iterator[Floats]:
+def _asked(client: Client, bounds: Array, starts: Array, bins: int) -> Iterator[Floats]:
     """The bounds of each column, in order. Raises WrongType for what is none, or too much."""
     edges, where = np.asarray(to_numpy(bounds)), np.asarray(to_numpy(starts))
     columns = client.design.shape[1]
     sound = edges.ndim == where.ndim == 1 and edges.dtype == np.float64 and where.dtype == np.int64
     if not sound or len(where) != columns + 1 or where[0] != 0 or where[-1] != len(edges) or (np.diff(where) < 0).any():
         raise WrongType(f"bounds of {columns} columns are float64 numbers and {columns + 1} places among them")
-    if np.isnan(edges).any() or np.diff(where).max() > SPARE:
-        raise WrongType(f"at most {SPARE} bounds for each column, which are numbers")
+    most = 4 * cells_for(bins)  # each heavy cell cut in two needs three bounds
+    if np.isnan(edges).any() or np.diff(where).max() > most:
+        raise WrongType(f"at most {most} bounds for each column, which are numbers")
     for j in range(columns):
         yield edges[where[j] : where[j + 1]]
 

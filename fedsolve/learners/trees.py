@@ -19,7 +19,7 @@ from fedsolve.numerics.linalg import to_numpy
 from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Array
 
-DEEPEST, MOST_BINS = 16, 65_536
+DEEPEST, MOST_BINS, MOST_CATEGORIES = 16, 4096, 65_536
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Trees(SharedBins):
             raise ConfigError(f"l2 is a finite number of at least 0, got {self.l2!r}")
         object.__setattr__(self, "categories", tuple((which, count) for which, count in self.categories))
         for which, count in self.categories:
-            if not is_whole(count) or not 2 <= count <= MOST_BINS:
-                raise ConfigError(f"categories: column {which!r} has 2 to {MOST_BINS} categories, got {count!r}")
+            if not is_whole(count) or not 2 <= count <= MOST_CATEGORIES:
+                raise ConfigError(f"categories: column {which!r} has 2 to {MOST_CATEGORIES} categories, got {count!r}")
 
     @property
     def most_bins(self) -> int:
@@ -142,7 +142,9 @@ class Trees(SharedBins):
                 "a split has a finite threshold, a gain of at least 0, and sends missing values left or right"
             )
         spread = np.maximum(width.astype(np.int64), 1)
-        if (feature[at] + spread > inputs).any() or (np.abs(width.astype(np.int64)) > max(inputs, MOST_BINS)).any():
+        if (feature[at] + spread > inputs).any() or (
+            np.abs(width.astype(np.int64)) > max(inputs, MOST_CATEGORIES)
+        ).any():
             raise WrongType(f"a split is by one of {inputs} columns, or by some that follow each other")
         expected = int((np.abs(width[width != 0].astype(np.int64)) + 1).sum())
         if levels.dtype != np.uint8 or levels.shape != (expected,) or (levels > 1).any():

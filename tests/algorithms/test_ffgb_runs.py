@@ -326,6 +326,25 @@ def test_a_client_of_one_row() -> None:
     assert np.isfinite(run.model.predict_proba(X)).all()
 
 
+def test_the_next_run_may_preprocess_otherwise() -> None:
+    given = clients()
+    evaluation = fs.Evaluation(LOSS)
+    scaled = [fs.Client(c.name, 10.0 * c.X + 5.0, c.y) for c in given]
+    given = fs.data.hold_out(scaled, 0.25, seed=2)
+    for more in ({}, {"preprocess": fs.data.Preprocess()}, {}):
+        run = fs.run(algorithm(), given, rounds=3, evaluation=evaluation, **more)
+        assert run.evaluation is not None
+        assert run.evaluation.value == fs.evaluate(run.model, clients_like(given), LOSS).value
+
+
+def clients_like(given: list[fs.Client]) -> list[fs.Client]:
+    """The same rows, as clients that have taken part in nothing."""
+    return [
+        one if one.held is None else fs.data.with_test_rows(fs.Client(one.name, one.X, one.y), one.held.X, one.held.y)
+        for one in given
+    ]
+
+
 # ── bad settings ──
 
 

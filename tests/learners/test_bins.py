@@ -95,6 +95,13 @@ def test_values_that_few_columns_have_are_separated() -> None:
     assert len(bins.column(4)) == 0
 
 
+def test_many_bins() -> None:
+    x = np.random.default_rng(4).standard_normal(60_000)
+    bins, _ = agree(Trees(bins=1000), divided(x[:, None]))
+    assert len(bins.column(0)) == 999
+    assert shares(bins.column(0), x).max() <= 60 * (1 + 1 / FINENESS)
+
+
 @pytest.mark.parametrize("unit", [1e-9, 1e9, 3.0])
 def test_units_change_no_bin(unit: float) -> None:
     X = np.column_stack([COLUMNS[name] for name in ("normal", "cauchy", "mostly zero", "lognormal")])
