@@ -13,6 +13,8 @@ from scipy.sparse import csr_array
 import fedsolve as fs
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.transports import InProcess, Processes
+from fedsolve.wire.encoding import Part
+from fedsolve.wire.messages import Reply
 from tests.algorithms.test_matrix import ALL
 from tests.extras import optional
 from tests.faults.faulty import FaultyRoad
@@ -348,3 +350,24 @@ def test_some_clients_are_asked_in_each_round() -> None:
     found = fs.run(ffgb(), federation(), rounds=3, server=public(), participation=some, measure=0)
     assert [row.cohort for row in found.history[1:]] == [1, 1, 1]
     assert found.history[-1].scalars_up == 3 * WEIGHTS
+
+
+@BOTH
+def test_a_client_that_sends_another_network_is_left_out(make: Callable[..., Any]) -> None:
+    """Its reply has the declared type and too many numbers: the others' round counts, and says why it is missing."""
+
+    class Longer(InProcess):
+        def deliver(self, requests: Any, deadline: float | None) -> Any:
+            for name, answer in super().deliver(requests, deadline):
+                sent = answer.results[0].value if isinstance(answer, Reply) else None
+                if name == "c1" and getattr(sent, "shape", None) == (WEIGHTS,):
+                    longer = [Part(np.zeros(WEIGHTS + 1, np.float32)), *answer.results[1:]]
+                    answer = Reply(answer.preamble, answer.seconds, answer.counts, longer)
+                yield name, answer
+
+    given: dict[str, Any] = {"rounds": 1, "server": public(), "seed": 5, "measure": 0}
+    with pytest.raises(fs.errors.FedsolveError, match="as many as the network has"):
+        fs.run(make(), Longer(federation()), **given)
+    found = fs.run(make(), Longer(federation()), participation=fs.Participation(quorum=0.1), **given)
+    away = fs.run(make(), federation(), participation=fs.Replay(cohorts={(1, 0): ("c0", "c2")}), **given)
+    assert np.array_equal(found.model.w, away.model.w)
