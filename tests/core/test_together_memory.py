@@ -18,8 +18,10 @@ from fedsolve.federation.federation import Federation
 from fedsolve.federation.transports import InProcess
 from fedsolve.losses import LinearLoss
 from fedsolve.typing import Array
+from tests.algorithms.test_torch import DEVICES, on
 from tests.core.test_together import both, federation
 from tests.faults.test_lost import POLICY, Road
+from tests.problems import PROBLEMS
 
 SIZES = [9, 10, 11, 12]
 TWELVE = [5, 6, 8, 10, 12, 15, 18, 20, 20, 21, 24, 27]
@@ -95,6 +97,19 @@ def test_methods_that_remember(kind: Any, local: str, weights: bool, calls: list
     assert sum(calls) >= 4 * 2 * len(clients)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("case", ["logistic | weighted", "softmax, free intercept | unbalanced", "poisson | offsets"])
+@pytest.mark.parametrize("kind", [fs.FedDyn, fs.Scaffold])
+def test_devices(kind: Any, case: str, device: str, calls: list[int]) -> None:
+    problem = PROBLEMS[case]
+    algorithm = kind(problem.loss, local=fs.GradientSteps(3, step_size=0.01))
+    alone, joint, transport = both(algorithm, on(device, problem), rounds=4)
+    np.testing.assert_allclose(joint.model.w, alone.model.w, rtol=0, atol=EQUAL * np.abs(alone.model.w).max())
+    assert joint.ledger.records == alone.ledger.records
+    assert "algorithm.local_update" not in transport.one_by_one
+    assert calls
+
+
 @pytest.mark.parametrize("kind", [fs.FedDyn, fs.Scaffold])
 @pytest.mark.parametrize(
     "participation",
@@ -118,6 +133,17 @@ def test_some_of_the_clients(kind: Any, participation: fs.Participation, calls: 
     assert joint.ledger.records == alone.ledger.records
     assert transports[1].one_by_one == {}
     assert_equal(kept[1], kept[0])
+    assert calls
+
+
+def test_a_stack_that_memory_has_split_is_split_by_size_as_well(calls: list[int]) -> None:
+    """Weighted clients of one batch know the reach of their steps, the others take a gradient more (option I)."""
+    clients = federation([*TWELVE, *TWELVE], weights=True)
+    algorithm, some = fs.Scaffold(LOSSES[1], LOCALS["scaled"]), fs.Participation(fraction=0.7)
+    alone, joint, transport = both(algorithm, clients, participation=some)
+    np.testing.assert_allclose(joint.model.w, alone.model.w, rtol=0, atol=EQUAL * np.abs(alone.model.w).max())
+    assert joint.ledger.records == alone.ledger.records
+    assert "algorithm.local_update" not in transport.one_by_one
     assert calls
 
 
