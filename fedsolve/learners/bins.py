@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fedsolve.errors import WrongType
+from fedsolve.errors import DataError, WrongType
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
@@ -94,6 +94,7 @@ class Table:
     @classmethod
     def of(cls, X: Array, shared: Bins) -> Table:
         """The bins of dense or CSR inputs; missing values (NaN) are in the last bin of their column."""
+        check_codes(X, shared.groups)
         first = np.concatenate([[0], np.cumsum(shared.counts)])
         if sp.issparse(X):
             parts = _sparse_entries(sp.csc_array(X), shared, first)
@@ -141,6 +142,23 @@ class Table:
         found = np.zeros(self.total, dtype=np.bool_)
         found[self.missing_bin[self.missing_bin >= 0]] = True
         return found
+
+
+def check_codes(X: Array, groups: Ints) -> None:
+    """Raise DataError unless columns of codes hold 0, 1, …, k − 1, or nothing."""
+    for column, width in groups[groups[:, 1] < 0].tolist():
+        values = X[:, [column]].toarray()[:, 0] if sp.issparse(X) else np.asarray(to_numpy(X[:, column]))
+        if (level_of(values[~np.isnan(values)], -width) == -width).any():
+            raise DataError(
+                f"column {column} (from 0) was declared to hold the codes 0 … {-width - 1} of {-width} categories, and "
+                "holds other numbers too: code categories from 0, and declare as many as there are"
+            )
+
+
+def level_of(values: Floats, categories: int) -> Ints:
+    """The code of each value; for missing values, and for all that are no code, the number of categories."""
+    known = (values >= 0) & (values < categories) & (values == np.floor(values))
+    return np.where(known, values, categories).astype(np.int64)
 
 
 Entries = tuple[list[Ints], list[Ints], list[int]]

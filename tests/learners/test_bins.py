@@ -12,9 +12,9 @@ import fedsolve as fs
 from fedsolve.errors import ConfigError, DataError, WrongType
 from fedsolve.learners.bin_grid import FINENESS, SMALLEST, Grid, floats, keys, per_bin
 from fedsolve.learners.bins import Table
-from fedsolve.learners.shared_bins import EXCHANGES, SharedBins
-from fedsolve.learners.trees import Trees
-from tests.learners.agreeing import agree, divided
+from fedsolve.learners.shared_bins import EXCHANGES, MOVES, SharedBins
+from fedsolve.learners.trees import Stumps, Trees
+from tests.learners.agreeing import agree, divided, fitted
 
 N = 6000
 
@@ -180,11 +180,33 @@ def test_codes_are_cut_between_whole_numbers_and_fractions_rejected() -> None:
     codes = np.random.default_rng(3).integers(0, 4, (N, 1)).astype(float)
     bins, _ = agree(Trees(categories=((0, 4),)), divided(codes))
     np.testing.assert_array_equal(bins.column(0), [0.5, 1.5, 2.5])
-    codes[5] = 1.5
-    with pytest.raises(DataError, match="whole numbers"):
-        agree(Trees(categories=((0, 4),)), divided(codes))
+    for wrong in (1.5, 1.25, -1.0, 4.0, 1e300):
+        codes[5] = wrong
+        with pytest.raises(DataError, match="the codes 0 … 3 of 4 categories"):
+            fitted(Trees(categories=((0, 4),)), codes, codes[:, 0])
+    with pytest.raises(DataError, match="the codes 0 … 3 of 4 categories"):
+        fitted(Trees(categories=((0, 4),)), sp.csr_array(codes), codes[:, 0])
     with pytest.raises(ConfigError, match="no column 'hue'"):
         agree(Trees(categories=(("hue", 4),)), divided(codes))
+    with pytest.raises(ConfigError, match="already"):
+        agree(Trees(categories=((0, 4), (0, 5))), divided(codes))
+
+
+def test_a_column_of_many_codes() -> None:
+    many = 20_000  # more than the bounds of a grid
+    codes = np.random.default_rng(3).integers(0, many, (N, 1)).astype(float)
+    tree = fitted(Stumps(categories=((0, many),)), codes, (codes[:, 0] % 2) * 2.0)
+    np.testing.assert_array_equal(tree(codes), (codes[:, 0] % 2) * 2.0)
+
+
+def test_edges_that_cannot_be_moved_away_are_left_out() -> None:
+    """Every number near the first edge is a value, up to the second, which is where its last move would end."""
+    numbers = 1.0 + np.arange(20_000) * 2.0**-52
+    edges = numbers[[100, 100 + sum(3**move for move in range(MOVES))]]
+    dense, learner = np.setdiff1d(numbers, edges[1:]), Trees()
+    with fs.federation.session.opened(divided(dense[:, None]), {"algorithm": learner}) as fed, fed.setting_up():
+        (found,) = learner._moved(fed, [edges], {})
+    np.testing.assert_array_equal(found, edges[1:])
 
 
 def test_a_client_answers_no_bounds_that_are_none() -> None:
@@ -218,6 +240,8 @@ class Lying(fs.Client):
     [
         lambda reply: replace(reply, others=reply.others + 10_000) if hasattr(reply, "others") else reply,
         lambda reply: replace(reply, logs=reply.logs + 1e9) if hasattr(reply, "logs") else reply,
+        lambda reply: replace(reply, logs=reply.logs * np.nan) if hasattr(reply, "logs") else reply,
+        lambda reply: replace(reply, logs=reply.logs + 1100.0 * N) if hasattr(reply, "logs") else reply,
         lambda reply: replace(reply, rows=reply.rows - 1_000) if hasattr(reply, "mixed") else reply,
         lambda reply: replace(reply, rows=reply.rows + 10_000) if hasattr(reply, "mixed") else reply,
         lambda reply: replace(reply, rows=reply.rows + 0.5) if hasattr(reply, "mixed") else reply,

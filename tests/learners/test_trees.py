@@ -136,7 +136,8 @@ def test_rows_without_weight_are_no_rows_of_a_leaf() -> None:
         np.array([[1, -4]]),
     )
     tree = fitted(Trees(depth=10, leaves=None), X, y, weight, bins)
-    assert len(tree.value) > 20 and (tree.width < 0).any()
+    assert len(tree.value) > 20
+    assert (tree.width < 0).any()
     assert leaf_sizes(tree, X[weight > 0]).min() >= 5
     # As if they were not there.
     np.testing.assert_allclose(
@@ -230,6 +231,33 @@ def test_categories_are_split_by_the_best_set() -> None:
     residual = y + mixed[:, 0] - deep(mixed)
     sizes, marked = leaf_sizes(deep, mixed), Tree((*deep.arrays()[:-1], np.arange(float(len(deep.value)))))
     np.testing.assert_allclose(np.bincount(marked(mixed).astype(int), residual) / sizes, 0, atol=1e-12)
+
+
+def test_a_code_that_is_none_goes_where_more_rows_go() -> None:
+    """A category that nobody has declared is no neighbour of the last one."""
+    codes = np.repeat(np.arange(4.0), [40, 10, 10, 20])[:, None]
+    y = np.isin(codes[:, 0], [1, 3]).astype(float)
+    tree = fitted(Stumps(categories=((0, 4),)), codes, y)
+    new = np.array([[4.0], [-1.0], [0.5], [1e300], [np.nan]])
+    np.testing.assert_array_equal(tree(new), np.zeros(5))
+
+
+def test_an_imputed_category_with_an_indicator_is_one_level() -> None:
+    """Rows with two ones in the columns of a feature: in the imputed category, and in that of missing cells."""
+    rng = np.random.default_rng(0)
+    which = rng.choice(6, N)
+    levels = np.array([*"abcde", None], dtype=object)[which][:, None]
+    y = rng.standard_normal(N) + 3 * rng.standard_normal(6)[which]
+    clients = [fs.Client(f"c{k}", levels[k::3], y[k::3], feature_names=("level",)) for k in range(3)]
+    schema = fs.data.Schema((fs.data.Categorical("level", tuple("abcde"), impute="a", indicator=True),))
+    learner = Trees(depth=4, leaves=None)
+    run = fs.run(fs.FFGB(fs.Squared(), learner), clients, preprocess=fs.data.Preprocess(schema), rounds=1)
+    for client, arrays in zip(clients, run.model.parts[0].functions, strict=True):
+        tree, inputs = Tree(arrays), run.model.prepared(client.X)
+        assert leaf_sizes(tree, inputs).min() >= 5
+        leaf = Tree((*arrays[:-1], np.arange(float(len(tree.value)))))(inputs)
+        for k, value in enumerate(tree.value):  # the rows it was fitted to are those that it is for
+            assert value == pytest.approx(-client.y[leaf == k].mean())
 
 
 def test_declared_categories_come_from_the_schema() -> None:
