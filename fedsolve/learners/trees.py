@@ -20,6 +20,8 @@ from fedsolve.numerics.scalars import at_least_zero, is_whole
 from fedsolve.typing import Array
 
 DEEPEST, MOST_BINS, MOST_CATEGORIES = 16, 4096, 65_536
+# Beyond these the next sums of honest clients would overflow, and they would be taken for the ones that are wrong.
+LARGEST, LARGEST_GAIN = 1e153, 1e304
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,8 @@ class Trees(SharedBins):
             raise WrongType("the splits of a tree come before their children, and there is one less than leaves")
         if depth_of(feature) > self.depth:
             raise WrongType(f"a tree of this learner is at most {self.depth} deep")
+        if (np.abs(value) > LARGEST).any() or (gain > LARGEST_GAIN).any():
+            raise WrongType(f"a tree has leaves up to {LARGEST:g} and gains up to {LARGEST_GAIN:g}: give another unit")
         if not np.isfinite(threshold).all() or not np.isfinite(gain).all() or (gain < 0).any() or (missing > 1).any():
             raise WrongType(
                 "a split has a finite threshold, a gain of at least 0, and sends missing values left or right"

@@ -212,7 +212,7 @@ def main() -> int:
     if options.only is not None:
         return show(options.seed, options.only, options.networks)
     started = time.perf_counter()
-    outcome = run(options.count, options.seed, options.first)
+    outcome = run(options.count, options.seed, options.first, options.networks)
     print(f"{outcome.count} messages in {time.perf_counter() - started:.0f} s, {len(outcome.faults)} faults")
     print(f"requests: {dict(outcome.requests.most_common())}")
     print(f"replies:  {dict(outcome.replies.most_common())}")

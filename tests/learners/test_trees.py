@@ -355,10 +355,12 @@ def lies(tree: Tree) -> list[tuple[str, tuple]]:
         ("levels", (feature, threshold, missing, -1 * (width + 2), levels, gain, value)),
         ("levels", (feature, threshold, missing, width, np.ones(3, np.uint8), gain, value)),
         ("deep", deep),
+        ("another unit", (*tree.arrays()[:6], value + 1e154)),
+        ("another unit", (feature, threshold, missing, width, levels, gain + 1e305, value)),
     ]
 
 
-@pytest.mark.parametrize("case", range(16))
+@pytest.mark.parametrize("case", range(18))
 def test_a_client_that_lies_is_found_out(case: int) -> None:
     X = few_values(14)
     learner = Trees(depth=4, leaves=None)
