@@ -23,7 +23,7 @@ from fedsolve.errors import ConfigError, DataError, WrongType
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.learners.base import Arrays, WeakLearner
-from fedsolve.learners.bin_grid import Flags, Floats, Grid, Ints, cells_for
+from fedsolve.learners.bin_grid import SMALLEST, Flags, Floats, Grid, Ints, cells_for
 from fedsolve.learners.bins import HALF, Bins
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
@@ -34,7 +34,8 @@ MOVES = 8  # times that an edge is moved away from data
 
 @dataclass(frozen=True)
 class ColumnSizes:
-    """Σ log₂|x| over each column's values other than zero, how many of these there are, and the missing cells."""
+    """Σ log₂|x| over each column's values other than zero, and how many of these there are (0 and 0 for fewer than
+    `SMALLEST`); and the missing cells."""
 
     logs: Array
     others: Array
@@ -66,10 +67,12 @@ class SharedBins(WeakLearner):
 
     @client_step
     def column_sizes(self, client: Client) -> ColumnSizes:
-        """How large the values of each column are."""
+        """How large the values of each column are. Of a column with few values other than zero nothing is said: the
+        sum over a single one would be that value."""
         columns = list(_sorted_columns(client))
-        logs = [float(np.log2(np.abs(values[values != 0])).sum()) for values, _, _ in columns]
-        others = [int(np.count_nonzero(values)) for values, _, _ in columns]
+        sizes = [np.abs(values[values != 0]) for values, _, _ in columns]
+        logs = [float(np.log2(one).sum()) if len(one) >= SMALLEST else 0.0 for one in sizes]
+        others = [len(one) if len(one) >= SMALLEST else 0 for one in sizes]
         return ColumnSizes(np.array(logs), np.array(others), np.array([missing for _, _, missing in columns]))
 
     @client_step

@@ -158,6 +158,27 @@ def test_only_sums_are_asked_for_and_the_ledger_lists_them() -> None:
     assert steps.count("algorithm.cell_counts") <= 7
 
 
+def test_sizes_of_few_values_are_not_told() -> None:
+    """From their sum and number a server would know a single value, or one that all of them have."""
+    learner = Trees()
+    for rows, told in ((1, False), (9, False), (10, True)):
+        X = np.column_stack([np.full(rows, 123.456), np.zeros(rows)])
+        found = learner.column_sizes(fs.Client("a", X, np.zeros(rows)))
+        np.testing.assert_allclose(found.logs, [rows * np.log2(123.456) if told else 0.0, 0.0])
+        assert found.others.tolist() == [rows if told else 0, 0]
+    mostly_zero = np.where(np.arange(500) < 9, 7.0, 0.0)[:, None]
+    assert learner.column_sizes(fs.Client("a", mostly_zero, np.zeros(500))).others.tolist() == [0]
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_clients_that_tell_no_sizes_find_bins_in_any_unit(unit: float) -> None:
+    x = COLUMNS["normal"][:900] * unit
+    bins, _ = agree(Trees(bins=16), divided(x[:, None], clients=150))
+    share = np.bincount(np.searchsorted(bins.column(0), x), minlength=16)
+    assert len(share) == 16
+    assert share.max() <= (900 / 16) * (1 + 1 / FINENESS) + 9
+
+
 def test_clients_of_one_row() -> None:
     x = np.arange(12.0)[:, None]
     bins, _ = agree(Trees(), [fs.Client(f"c{i}", x[i : i + 1], np.zeros(1)) for i in range(12)])
