@@ -151,7 +151,7 @@ def check_codes(X: Array, groups: Ints) -> None:
         if (level_of(values[~np.isnan(values)], -width) == -width).any():
             raise DataError(
                 f"column {column} (from 0) was declared to hold the codes 0 … {-width - 1} of {-width} categories, and "
-                "holds other numbers too: code categories from 0, and declare as many as there are"
+                "holds other numbers too: code categories from 0, declare as many as there are, and do not scale them"
             )
 
 
