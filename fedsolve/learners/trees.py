@@ -137,7 +137,10 @@ class Trees(SharedBins):
         if depth_of(feature) > self.depth:
             raise WrongType(f"a tree of this learner is at most {self.depth} deep")
         if (np.abs(value) > LARGEST).any() or (gain > LARGEST_GAIN).any():
-            raise WrongType(f"a tree has leaves up to {LARGEST:g} and gains up to {LARGEST_GAIN:g}: give another unit")
+            raise WrongType(
+                f"a tree has leaves of at most {LARGEST:g} and gains of at most {LARGEST_GAIN:g}; larger ones come of steps "
+                "that are too long, of targets in too small a unit, or of a client that is wrong"
+            )
         if not np.isfinite(threshold).all() or not np.isfinite(gain).all() or (gain < 0).any() or (missing > 1).any():
             raise WrongType(
                 "a split has a finite threshold, a gain of at least 0, and sends missing values left or right"

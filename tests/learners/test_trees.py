@@ -355,8 +355,8 @@ def lies(tree: Tree) -> list[tuple[str, tuple]]:
         ("levels", (feature, threshold, missing, -1 * (width + 2), levels, gain, value)),
         ("levels", (feature, threshold, missing, width, np.ones(3, np.uint8), gain, value)),
         ("deep", deep),
-        ("another unit", (*tree.arrays()[:6], value + 1e154)),
-        ("another unit", (feature, threshold, missing, width, levels, gain + 1e305, value)),
+        ("too long", (*tree.arrays()[:6], value + 1e154)),
+        ("too long", (feature, threshold, missing, width, levels, gain + 1e305, value)),
     ]
 
 
