@@ -159,6 +159,10 @@ class Ensemble(LinkedModel):
         """The model that `arrays` and `settings` were of. Raises DataError if they are of none."""
         if settings["link"] not in LINKS:
             raise DataError(f"its link is {settings['link']!r}, which is no link of a model")
+        if any(arrays[name].dtype != np.float64 for name in ("constant", "decays", "coefficients")):
+            raise DataError("its constant, decays and coefficients are not all float64 numbers")
+        if settings["feature_names"] is not None and len(settings["feature_names"]) != settings["columns"]:
+            raise DataError(f"it has {len(settings['feature_names'])} names for {settings['columns']} columns")
         decays, counts, numbers = (arrays[name] for name in ("decays", "counts", "coefficients"))
         functions = unpacked(arrays, int(counts.sum()))
         if decays.shape != counts.shape or numbers.shape != (len(functions),) or (counts < 0).any():
