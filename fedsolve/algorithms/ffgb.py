@@ -59,7 +59,7 @@ class FFGB:
     steps: int = 1
     step_size: float | Rule = 0.1
     tikhonov: float = 0.0
-    residual: Literal["round", "carried", "none"] | None = "round"
+    residual: Literal["round", "carried"] | None = "round"
     initial: Literal["zero", "constant"] = "zero"
     weigh: Literal["uniform", "samples"] = "uniform"
 
@@ -70,7 +70,7 @@ class FFGB:
             raise ConfigError(f"learner is a weak learner such as RidgeLearner(), got {self.learner!r}")
         whole("steps", self.steps, 1)
         one_of("residual", "none" if self.residual is None else self.residual, ("round", "carried", "none"))
-        object.__setattr__(self, "residual", None if self.residual == "none" else self.residual)
+        object.__setattr__(self, "residual", None if str(self.residual) == "none" else self.residual)
         one_of("initial", self.initial, ("zero", "constant"))
         one_of("weigh", self.weigh, ("uniform", "samples"))
 
