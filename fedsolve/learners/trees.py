@@ -138,8 +138,8 @@ class Trees(SharedBins):
             raise WrongType(f"a tree of this learner is at most {self.depth} deep")
         if (np.abs(value) > LARGEST).any() or (gain > LARGEST_GAIN).any():
             raise WrongType(
-                f"a tree has leaves of at most {LARGEST:g} and gains of at most {LARGEST_GAIN:g}; larger ones come of steps "
-                "that are too long, of targets in too small a unit, or of a client that is wrong"
+                f"a tree has leaves of at most {LARGEST:g} and gains of at most {LARGEST_GAIN:g}; larger ones come of "
+                "steps that are too long, of targets in too small a unit, or of a client that is wrong"
             )
         if not np.isfinite(threshold).all() or not np.isfinite(gain).all() or (gain < 0).any() or (missing > 1).any():
             raise WrongType(

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 import fedsolve as fs
 from fedsolve.errors import ConfigError, DataError, WrongType
+from fedsolve.learners.base import Fitting
 from fedsolve.learners.bin_grid import FINENESS, SMALLEST, Grid, floats, keys, per_bin
-from fedsolve.learners.bins import Table
+from fedsolve.learners.bins import Bins, Table
 from fedsolve.learners.shared_bins import EXCHANGES, MOVES, SharedBins
 from fedsolve.learners.trees import Stumps, Trees
 from tests.learners.agreeing import agree, divided, fitted
@@ -211,6 +212,44 @@ def test_codes_are_cut_between_whole_numbers_and_fractions_rejected() -> None:
         agree(Trees(categories=(("hue", 4),)), divided(codes))
     with pytest.raises(ConfigError, match="already"):
         agree(Trees(categories=((0, 4), (0, 5))), divided(codes))
+
+
+def test_a_client_learns_on_no_bins_that_are_none() -> None:
+    """What a server says that is wrong, or lies so that leaves are of fewer rows than they seem."""
+    X = np.column_stack([np.tile([1.0, 0.0, 0.0], 20), np.tile([0.0, 1.0, 0.0], 20), np.arange(60.0) % 4])
+    none, groups = np.zeros(3, dtype=np.int64), np.array([[0, 2], [2, -4]])
+    edges, starts = np.array([0.5, 0.5, 0.5, 1.5, 2.5]), np.array([0, 1, 2, 5])
+
+    def fit(*agreed: np.ndarray, X: np.ndarray = X) -> object:
+        return Trees().fit(Fitting(X, X[:, 2], None, agreed, np.random.default_rng(0)))
+
+    fit(edges, starts, none, groups)
+    for wrong in (
+        (edges * np.nan, starts, none, groups),
+        (edges[::-1].copy(), starts, none, groups[:0]),
+        (edges[:, None], starts, none, groups),
+        (edges[:-1], starts, none, groups),
+        (edges, starts[None], none, groups),
+        (edges, starts, none[:, None], groups),
+        (edges, starts, none - 1, groups),
+        (edges, starts, none + 2**40, groups),
+        (edges, starts, none, groups.ravel()[:3]),
+        (edges, starts, none, groups + 0.5),
+        (edges, starts, none, np.array([[0, 2], [1, 2]])),  # in each other
+        (edges, starts, none, np.array([[1, 2]])),  # a column that is not one-hot
+        (edges, starts, none, np.array([[2, -5]])),
+        (edges, starts, none, np.array([[2, -(2**40)]])),
+        (edges, starts, none, np.array([[2, 0]])),
+        (edges, starts, none, np.array([[-1, 2]])),
+        (edges, starts, none, np.array([[2, 2]])),
+    ):
+        with pytest.raises(WrongType):
+            fit(*wrong)
+    twice = X.copy()
+    twice[3, :2] = 1.0
+    for rows in (twice, sp.csr_array(twice)):
+        with pytest.raises(DataError, match="two ones"):
+            Table.of(rows, Bins.of((edges, starts, none, groups), 3))
 
 
 def test_a_column_of_many_codes() -> None:

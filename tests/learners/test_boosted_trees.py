@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -69,7 +71,7 @@ def mixed_clients(seed: int, outputs: tuple[int, ...]) -> list[fs.Client]:
     weight[-2:] = 1.0
     return [
         fs.Client(f"c{k}", X[a:b], y[a:b], sample_weight=weight[a:b], feature_names=tuple("vwxyz"))
-        for k, (a, b) in enumerate(zip(ends[:-1], ends[1:], strict=True))
+        for k, (a, b) in enumerate(itertools.pairwise(ends))
     ]
 
 

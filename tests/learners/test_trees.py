@@ -223,7 +223,7 @@ def test_categories_are_split_by_the_best_set() -> None:
     bins = Bins(
         np.concatenate([[-0.5, 0.3], np.full(7, 0.5)]),
         np.arange(9) + np.r_[0, np.full(8, 1)],
-        np.zeros(8),
+        np.zeros(8, dtype=np.int64),
         np.array([[1, 7]]),
     )
     deep = fitted(Trees(depth=5), mixed, y + mixed[:, 0], None, bins)
@@ -355,8 +355,8 @@ def lies(tree: Tree) -> list[tuple[str, tuple]]:
         ("levels", (feature, threshold, missing, -1 * (width + 2), levels, gain, value)),
         ("levels", (feature, threshold, missing, width, np.ones(3, np.uint8), gain, value)),
         ("deep", deep),
-        ("too long", (*tree.arrays()[:6], value + 1e154)),
-        ("too long", (feature, threshold, missing, width, levels, gain + 1e305, value)),
+        ("too long, of", (*tree.arrays()[:6], value + 1e154)),
+        ("too long, of", (feature, threshold, missing, width, levels, gain + 1e305, value)),
     ]
 
 
