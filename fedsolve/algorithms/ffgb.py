@@ -49,7 +49,7 @@ class FFGB:
                "theorem 4.4" are 4/(μ(tK + k + 1)), "theorem 4.3" is 2/(μ(tK + k + 1))
     tikhonov   μ of the penalty (μ/2) ‖f‖² (default 0: none)
     residual   what fits leave over is added to the next target: "round", the default, begins anew in each round as in
-               the paper; "carried" goes on at each client where its last round ended; None drops it
+               the paper; "carried" goes on at each client where its last round ended; None (or "none") drops it
     initial    f⁰: "zero", the default, or "constant", the constant with the least objective, from one mean
     weigh      how clients count: "uniform", the default, as in the paper (equation 9), or by "samples"
     """
@@ -69,7 +69,8 @@ class FFGB:
         if not isinstance(self.learner, WeakLearner):
             raise ConfigError(f"learner is a weak learner such as RidgeLearner(), got {self.learner!r}")
         whole("steps", self.steps, 1)
-        one_of("residual", self.residual or "none", ("round", "carried", "none"))
+        one_of("residual", "none" if self.residual is None else self.residual, ("round", "carried", "none"))
+        object.__setattr__(self, "residual", None if str(self.residual) == "none" else self.residual)
         one_of("initial", self.initial, ("zero", "constant"))
         one_of("weigh", self.weigh, ("uniform", "samples"))
 

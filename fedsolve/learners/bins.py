@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fedsolve.errors import WrongType
+from fedsolve.errors import DataError, WrongType
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
@@ -41,14 +41,30 @@ class Bins:
         if len(agreed) != 4:
             raise WrongType(f"bins are four arrays, got {len(agreed)}: the learner has not been prepared")
         edges, starts, missing, groups = (np.asarray(to_numpy(one)) for one in agreed)
-        groups = groups.reshape(-1, 2)
-        fits = len(starts) == columns + 1 and len(missing) == columns and edges.dtype == np.float64
-        if not fits or starts[0] != 0 or starts[-1] != len(edges) or (np.diff(starts) < 0).any():
+        whole = all(one.dtype.kind in "iu" for one in (starts, missing, groups)) and edges.dtype == np.float64
+        fits = starts.shape == (columns + 1,) and missing.shape == (columns,) and groups.shape[1:] == (2,)
+        if not whole or not fits or edges.shape != (starts[-1],) or starts[0] != 0 or (np.diff(starts) < 0).any():
             raise WrongType(f"these are no bins of {columns} columns")
         found = cls(edges, starts.astype(np.int64), missing.astype(np.int64), groups.astype(np.int64))
-        if len(groups) and ((groups[:, 0] < 0) | (groups[:, 0] + np.maximum(groups[:, 1], 1) > columns)).any():
-            raise WrongType(f"a categorical feature lies outside {columns} columns")
+        column = np.repeat(np.arange(columns), np.diff(found.starts))
+        rising = (np.diff(edges) > 0) | (np.diff(column) > 0)
+        if not np.isfinite(edges).all() or not rising.all() or not np.isin(missing, (0, 1)).all():
+            raise WrongType("the edges of a column are finite and rise, and it has missing values or none")
+        found._check_groups(columns)
         return found
+
+    def _check_groups(self, columns: int) -> None:
+        """Raise WrongType unless categorical features lie apart from each other, cut between whole numbers. Rows that
+        count for two levels would make leaves of fewer rows than they seem to have."""
+        taken = np.zeros(columns, dtype=np.bool_)
+        for start, width in self.groups.tolist():
+            own = slice(start, start + max(1, width))
+            if not 0 <= start < own.stop <= columns or abs(width) < 2 or taken[own].any():
+                raise WrongType(f"a categorical feature lies outside {columns} columns, or in another one")
+            taken[own] = True
+            cuts = np.full(width, HALF) if width > 0 else np.arange(min(-width - 1, len(self.edges) + 1)) + HALF
+            if not np.array_equal(self.edges[self.starts[start] : self.starts[own.stop]], cuts):
+                raise WrongType("the columns of a categorical feature are not cut between whole numbers")
 
     def arrays(self) -> tuple[Array, ...]:
         """The arrays that all clients are told."""
@@ -94,6 +110,7 @@ class Table:
     @classmethod
     def of(cls, X: Array, shared: Bins) -> Table:
         """The bins of dense or CSR inputs; missing values (NaN) are in the last bin of their column."""
+        check_codes(X, shared.groups)
         first = np.concatenate([[0], np.cumsum(shared.counts)])
         if sp.issparse(X):
             parts = _sparse_entries(sp.csc_array(X), shared, first)
@@ -141,6 +158,31 @@ class Table:
         found = np.zeros(self.total, dtype=np.bool_)
         found[self.missing_bin[self.missing_bin >= 0]] = True
         return found
+
+
+def check_codes(X: Array, groups: Ints) -> None:
+    """Raise DataError unless columns of codes hold 0, 1, …, k − 1, or nothing, and a row has one level of each feature
+    that is one-hot, or none."""
+    for column, width in groups.tolist():
+        if width > 0:
+            hot = X[:, column : column + width] > HALF
+            if (hot.sum(axis=1) > 1).any():
+                raise DataError(
+                    f"columns {column} to {column + width - 1} (from 0) are one-hot, and a row has two ones"
+                )
+            continue
+        values = X[:, [column]].toarray()[:, 0] if sp.issparse(X) else np.asarray(to_numpy(X[:, column]))
+        if (level_of(values[~np.isnan(values)], -width) == -width).any():
+            raise DataError(
+                f"column {column} (from 0) was declared to hold the codes 0 … {-width - 1} of {-width} categories, and "
+                "holds other numbers too: code categories from 0, declare as many as there are, and do not scale them"
+            )
+
+
+def level_of(values: Floats, categories: int) -> Ints:
+    """The code of each value; for missing values, and for all that are no code, the number of categories."""
+    known = (values >= 0) & (values < categories) & (values == np.floor(values))
+    return np.where(known, values, categories).astype(np.int64)
 
 
 Entries = tuple[list[Ints], list[Ints], list[int]]

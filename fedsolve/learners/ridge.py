@@ -14,6 +14,7 @@ from fedsolve.features.mapped import FeatureDesign
 from fedsolve.learners.base import Arrays, Fitting, Function, WeakLearner
 from fedsolve.numerics.design import Design, as_design, with_intercept
 from fedsolve.numerics.linalg import Factor, factor, is_float64, namespace
+from fedsolve.numerics.scalars import at_least_zero
 from fedsolve.typing import Array
 
 
@@ -52,8 +53,7 @@ class RidgeLearner(WeakLearner):
     kind: ClassVar[str] = "ridge"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.l2 < float("inf"):
-            raise ConfigError(f"l2 is a finite penalty of at least 0, got {self.l2!r}")
+        at_least_zero("l2", self.l2)
         if self.features is not None and not isinstance(self.features, FeatureMap):
             raise ConfigError(f"features is a feature map such as RandomFourier(…), or None, got {self.features!r}")
 

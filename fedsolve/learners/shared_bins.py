@@ -23,7 +23,7 @@ from fedsolve.errors import ConfigError, DataError, WrongType
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.learners.base import Arrays, WeakLearner
-from fedsolve.learners.bin_grid import Flags, Floats, Grid, Ints, cells_for
+from fedsolve.learners.bin_grid import SMALLEST, Flags, Floats, Grid, Ints, cells_for
 from fedsolve.learners.bins import HALF, Bins
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
@@ -34,7 +34,8 @@ MOVES = 8  # times that an edge is moved away from data
 
 @dataclass(frozen=True)
 class ColumnSizes:
-    """Σ log₂|x| over each column's values other than zero, how many of these there are, and the missing cells."""
+    """Σ log₂|x| over each column's values other than zero, and how many of these there are (0 and 0 for fewer than
+    `SMALLEST`); and the missing cells."""
 
     logs: Array
     others: Array
@@ -66,10 +67,12 @@ class SharedBins(WeakLearner):
 
     @client_step
     def column_sizes(self, client: Client) -> ColumnSizes:
-        """How large the values of each column are."""
+        """How large the values of each column are. Of a column with few values other than zero nothing is said: the
+        sum over a single one would be that value."""
         columns = list(_sorted_columns(client))
-        logs = [float(np.log2(np.abs(values[values != 0])).sum()) for values, _, _ in columns]
-        others = [int(np.count_nonzero(values)) for values, _, _ in columns]
+        sizes = [np.abs(values[values != 0]) for values, _, _ in columns]
+        logs = [float(np.log2(one).sum()) if len(one) >= SMALLEST else 0.0 for one in sizes]
+        others = [len(one) if len(one) >= SMALLEST else 0 for one in sizes]
         return ColumnSizes(np.array(logs), np.array(others), np.array([missing for _, _, missing in columns]))
 
     @client_step
@@ -112,7 +115,8 @@ class SharedBins(WeakLearner):
             columns = _checked_sizes(sizes, fed)
             groups = self._groups(fed, columns)
             fixed = _fixed_edges(groups)
-            scales = np.exp2(np.divide(sizes.logs, sizes.others, out=np.zeros(columns), where=sizes.others > 0))
+            means = np.divide(sizes.logs, sizes.others, out=np.zeros(columns), where=sizes.others > 0)
+            scales = np.exp2(np.clip(means, -1000.0, 1000.0))
             grids = {j: Grid.first(float(scales[j])) for j in range(columns) if j not in fixed}
             self._count(fed, grids, columns)
             edges = [fixed[j] if j in fixed else grids[j].edges(self.most_bins) for j in range(columns)]
@@ -147,18 +151,20 @@ class SharedBins(WeakLearner):
             todo = {j: cells for j in todo if len(cells := grids[j].heavy(self.most_bins))}
 
     def _moved(self, fed: Federation, edges: list[Floats], fixed: dict[int, Floats]) -> list[Floats]:
-        """The edges, none of which is a value of anybody's data."""
+        """The edges, none of which is a value of anybody's data. Those between whole numbers stay where they are: of
+        one-hot columns by their making, and of codes clients check theirs (`bins.check_codes`)."""
         for move in range(MOVES):
-            hits: Ints = fed.sum(self.values_at, edges=np.concatenate(edges), starts=_starts(edges))
+            asked = [one if j not in fixed else np.zeros(0) for j, one in enumerate(edges)]
+            if not sum(map(len, asked)):
+                return edges
+            hits: Ints = fed.sum(self.values_at, edges=np.concatenate(asked), starts=_starts(asked))
             if not hits.any():
                 return edges
-            by_column = np.split(hits > 0, _starts(edges)[1:-1])
-            for j, hit in enumerate(by_column):
-                if hit.any() and j in fixed:
-                    raise DataError(f"column {j} was declared to hold categories, and has values between whole numbers")
-                edges[j] = _nudged(edges[j], hit, move)
-        # Data as dense as the numbers of a computer: rather one edge less than one that is a value.
-        return [one[~hit] for one, hit in zip(edges, np.split(hits > 0, _starts(edges)[1:-1]), strict=True)]
+            for j, hit in enumerate(np.split(hits > 0, _starts(asked)[1:-1])):
+                if hit.any():
+                    # Data as dense as the numbers of a computer: rather one edge less than one that is a value.
+                    edges[j] = _nudged(edges[j], hit, move) if move < MOVES - 1 else edges[j][~hit]
+        return edges
 
     def _groups(self, fed: Federation, columns: int) -> Ints:
         """The categorical features: one-hot columns of the preprocessing's schema, and columns of codes."""
@@ -169,6 +175,8 @@ class SharedBins(WeakLearner):
             place = names.index(which) if which in names else which
             if not isinstance(place, int) or not 0 <= place < columns:
                 raise ConfigError(f"categories: there is no column {which!r}; the columns are {', '.join(names[:8])} …")
+            if any(start <= place < start + max(1, width) for start, width in found):
+                raise ConfigError(f"categories: column {which!r} is one of a categorical feature already")
             found.append((place, -count))
         return np.array(found, dtype=np.int64).reshape(-1, 2)
 
@@ -184,8 +192,9 @@ def _checked_sizes(sizes: ColumnSizes, fed: Federation) -> int:
         if what.shape != (columns,):
             raise DataError(f"the clients' sums are of {what.shape} columns, expected {columns}")
     counts = np.stack([sizes.others, sizes.missing])
-    # Sizes of numbers are between 2^-1074 and 2^1024.
-    if (counts < 0).any() or (counts.sum(axis=0) > rows).any() or (np.abs(sizes.logs) > 1075.0 * rows).any():
+    # Sizes of numbers are between 2^-1074 and 2^1024. (NaN is not at most anything.)
+    sound = (np.abs(sizes.logs) <= 1075.0 * sizes.others).all()
+    if not sound or (counts < 0).any() or (counts.sum(axis=0) > rows).any():
         raise DataError("what the clients say of the sizes of their columns is true of no rows: one of them is wrong")
     return columns
 
@@ -205,8 +214,11 @@ def _one_hot_groups(schema: Schema) -> Iterator[tuple[int, int]]:
     at = 0
     for column in schema.columns:
         width = len(column.feature_names())
-        if isinstance(column, Categorical) and width > 1:
-            yield at, width
+        if isinstance(column, Categorical):
+            # The last column may say that a level was imputed. Such a row has two ones: it is no level more.
+            levels = width - (column.indicator and column.impute is not None)
+            if levels > 1:
+                yield at, levels
         at += width
 
 

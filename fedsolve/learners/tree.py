@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fedsolve.learners.base import Arrays, Function
-from fedsolve.learners.bins import HALF, Floats, Ints
+from fedsolve.learners.bins import HALF, Floats, Ints, level_of
 from fedsolve.learners.tree_growing import Node
 from fedsolve.numerics.linalg import like, to_numpy
 from fedsolve.typing import Array
@@ -47,7 +47,7 @@ class Tree(Function):
                 order += [node.child, node.child + 1]
             else:
                 leaves.append(node.value)
-        levels = [np.append(one.left, False)[: abs(one.width) + 1] for one in splits if one.left is not None]
+        levels = [one.left for one in splits if one.left is not None]
         return cls(
             (
                 np.array(feature, dtype=np.int32),
@@ -172,6 +172,5 @@ def _made(split: tuple[int, int, Ints], block: Floats, used: Ints) -> Floats:
         hot = block[:, at : at + width] > HALF
         level = np.where(hot.any(axis=1), hot.argmax(axis=1), width)
     else:
-        codes = np.ceil(block[:, at] - HALF)  # the bin of a code: halves belong to the code below
-        level = np.where(np.isnan(codes), -width, np.clip(np.nan_to_num(codes), 0, -width - 1)).astype(np.int64)
+        level = level_of(block[:, at], -width)
     return right[level][:, None].astype(np.float64)

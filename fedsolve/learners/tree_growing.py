@@ -34,12 +34,14 @@ def grow(
     """The nodes of a tree fitted to `target` (outputs × rows), root first and children after their parents.
 
     Every level is split wherever that gains something; of these splits, the `leaves` − 1 best are kept that can be made
-    one after another from the root.
+    one after another from the root. Rows without weight are no rows of a leaf. With fewer rows than a leaf must have
+    the tree is zero: its one leaf would be the value of these few.
     """
     weighted = target if weight is None else target * weight
     smallest = ROUNDING * float((weighted * target).sum())
     nodes: list[Node] = []
-    place = np.zeros(table.n, dtype=np.intp)  # of each row among the nodes of the level; `width` of it: in a leaf
+    # The place of each row among the nodes of the level; `width` of it: in a leaf, or without weight.
+    place = np.zeros(table.n, dtype=np.intp) if weight is None else (weight <= 0).astype(np.intp)
     by_entry = [one[table.rows] for one in weighted]
     weight_by_entry = None if weight is None else weight[table.rows]
     open_nodes: list[int] = []  # the nodes of this level, by their place in `nodes`
@@ -47,7 +49,8 @@ def grow(
         width = max(1, len(open_nodes)) if level else 1
         total, S, N = _node_sums(place, weighted, weight, width)
         for at in range(width):
-            value = total[:, at] / (S[at] + limits.l2) if S[at] > 0 else np.zeros(len(total))
+            sound = N[at] >= limits.min_rows and S[at] > 0
+            value = total[:, at] / (S[at] + limits.l2) if sound else np.zeros(len(total))
             if level == 0:
                 nodes.append(Node(value))
                 open_nodes = [0]

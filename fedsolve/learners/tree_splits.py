@@ -132,7 +132,7 @@ def _by_category(table: Table, sums: Sums, limits: Limits, group: int, where: tu
     among them (Fisher 1958); for several, sets in the order of each output are tried."""
     bins = levels_of(table, *where)
     parts = [sums.totals[..., bins], sums.weights[..., bins], sums.counts[..., bins]]
-    if where[1] > 0:  # rows in none of the columns are a level too, the last
+    if len(bins) == abs(where[1]):  # rows in none of the columns, or of no code, are a level too, the last
         wholes = (sums.total, sums.weight, sums.count)
         parts = [
             np.concatenate([part, (whole - part.sum(axis=-1))[..., None]], axis=-1)

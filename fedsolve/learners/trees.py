@@ -16,10 +16,12 @@ from fedsolve.learners.tree import Tree, added, depth_of
 from fedsolve.learners.tree_growing import grow
 from fedsolve.learners.tree_splits import Limits
 from fedsolve.numerics.linalg import to_numpy
-from fedsolve.numerics.scalars import is_whole
+from fedsolve.numerics.scalars import at_least_zero, is_whole
 from fedsolve.typing import Array
 
 DEEPEST, MOST_BINS, MOST_CATEGORIES = 16, 4096, 65_536
+# Beyond these the next sums of honest clients would overflow, and they would be taken for the ones that are wrong.
+LARGEST, LARGEST_GAIN = 1e153, 1e304
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,9 @@ class Trees(SharedBins):
         leaves: How many leaves a tree has at most; the best splits are kept. Default 31; None: as many as `depth`
             allows.
         bins: How many bins a column has at most, beside that of missing values. Default 255.
-        min_rows: How many rows a leaf stands for at least, counted in rows whatever their weights. Default 5. Fewer
-            would make leaves of single persons: change it only where that does no harm.
+        min_rows: How many rows a leaf stands for at least, counted in rows whatever their weights; rows of weight 0 do
+            not count. A client with fewer rows sends trees that are zero. Default 5. Fewer would make leaves of single
+            persons: change it only where that does no harm.
         l2: Shrinks the leaves: a leaf is Σ s φ / (Σ s + l2), the values of its rows in units of rows or of their
             weights. Default 0.
         categories: Columns that hold codes 0, 1, …, k − 1 of categories, each with k: (("region", 7),). By name, or by
@@ -61,12 +64,8 @@ class Trees(SharedBins):
                 raise ConfigError(f"{name} is a whole number from {least} to {most}, got {value!r}")
         if self.leaves is not None and (not is_whole(self.leaves) or self.leaves < 2):
             raise ConfigError(f"leaves is a whole number of at least 2, or None, got {self.leaves!r}")
-        if not 0 <= self.l2 < np.inf:
-            raise ConfigError(f"l2 is a finite number of at least 0, got {self.l2!r}")
-        object.__setattr__(self, "categories", tuple((which, count) for which, count in self.categories))
-        for which, count in self.categories:
-            if not is_whole(count) or not 2 <= count <= MOST_CATEGORIES:
-                raise ConfigError(f"categories: column {which!r} has 2 to {MOST_CATEGORIES} categories, got {count!r}")
+        at_least_zero("l2", self.l2)
+        object.__setattr__(self, "categories", _declared(self.categories))
 
     @property
     def most_bins(self) -> int:
@@ -137,6 +136,11 @@ class Trees(SharedBins):
             raise WrongType("the splits of a tree come before their children, and there is one less than leaves")
         if depth_of(feature) > self.depth:
             raise WrongType(f"a tree of this learner is at most {self.depth} deep")
+        if (np.abs(value) > LARGEST).any() or (gain > LARGEST_GAIN).any():
+            raise WrongType(
+                f"a tree has leaves of at most {LARGEST:g} and gains of at most {LARGEST_GAIN:g}; larger ones come of "
+                "steps that are too long, of targets in too small a unit, or of a client that is wrong"
+            )
         if not np.isfinite(threshold).all() or not np.isfinite(gain).all() or (gain < 0).any() or (missing > 1).any():
             raise WrongType(
                 "a split has a finite threshold, a gain of at least 0, and sends missing values left or right"
@@ -150,6 +154,22 @@ class Trees(SharedBins):
         if levels.dtype != np.uint8 or levels.shape != (expected,) or (levels > 1).any():
             raise WrongType(f"splits by categories say of {expected} levels, 0 or 1 each, whether they go left")
         return parts
+
+
+def _declared(categories: object) -> tuple[tuple[str | int, int], ...]:
+    """Columns and how many categories each has. Raises ConfigError for anything else."""
+    if not isinstance(categories, Sequence) or not all(
+        isinstance(one, Sequence) and not isinstance(one, str) and len(one) == 2 for one in categories
+    ):
+        raise ConfigError(
+            f'categories are pairs of a column and a number, such as (("region", 7),), got {categories!r}'
+        )
+    for which, count in categories:
+        if not isinstance(which, str) and not is_whole(which):
+            raise ConfigError(f"categories: a column is a name or a place from 0, got {which!r}")
+        if not is_whole(count) or not 2 <= count <= MOST_CATEGORIES:
+            raise ConfigError(f"categories: column {which!r} has 2 to {MOST_CATEGORIES} categories, got {count!r}")
+    return tuple((which, count) for which, count in categories)
 
 
 @dataclass(frozen=True)

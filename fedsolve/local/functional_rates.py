@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 from fedsolve.errors import ConfigError
+from fedsolve.numerics.scalars import at_least_zero, positive
 
 Rule = Literal["theorem 4.1", "theorem 4.3", "theorem 4.4"]
 
@@ -14,8 +14,7 @@ _NUMERATORS = {"theorem 4.1": 4.0, "theorem 4.3": 2.0, "theorem 4.4": 4.0}
 
 def check_rate(step_size: float | Rule, tikhonov: float) -> None:
     """Raise ConfigError for what is no step size, or a rule that needs a Tikhonov term where there is none."""
-    if not (isinstance(tikhonov, int | float) and math.isfinite(tikhonov) and tikhonov >= 0):
-        raise ConfigError(f"tikhonov is a finite number of at least 0, got {tikhonov!r}")
+    at_least_zero("tikhonov", tikhonov)
     if isinstance(step_size, str):
         if step_size not in _NUMERATORS:
             raise ConfigError(f"step_size is a positive number or one of {', '.join(_NUMERATORS)}, got {step_size!r}")
@@ -24,8 +23,8 @@ def check_rate(step_size: float | Rule, tikhonov: float) -> None:
                 f"the step size of {step_size} is {_NUMERATORS[step_size]:g}/(μ(tK + k + 1)), which needs "
                 "tikhonov = μ > 0; give one, or a number as step_size"
             )
-    elif isinstance(step_size, bool) or not (math.isfinite(step_size) and step_size > 0):
-        raise ConfigError(f"step_size is a positive number or the name of a theorem, got {step_size!r}")
+    else:
+        positive("step_size, unless it is the name of a theorem,", step_size)
 
 
 def rates(step_size: float | Rule, tikhonov: float, t: int, steps: int) -> list[tuple[float, float]]:

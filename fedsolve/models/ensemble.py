@@ -15,7 +15,7 @@ from fedsolve.errors import DataError, WrongType
 from fedsolve.learners.base import Function, WeakLearner
 from fedsolve.learners.parts import Part, added, built, constant_at
 from fedsolve.models.base import Description, Plain
-from fedsolve.models.linked import LINKS, LinkedModel
+from fedsolve.models.linked import LINKS, LinkedModel, with_offset
 from fedsolve.models.packed_functions import packed, unpacked
 from fedsolve.tables.labels import Classes
 from fedsolve.typing import Array
@@ -70,7 +70,7 @@ class Ensemble(LinkedModel):
             f = added(self.learner, part.decay, part.coefficients.tolist(), functions, f, X)
         if np.isnan(f).any():
             self._reject_missing(X)
-        return f if offset is None else f + np.asarray(offset)
+        return with_offset(f, offset)
 
     def _reject_missing(self, X: Array) -> None:
         wrong = np.argwhere(np.isnan(X.toarray() if sp.issparse(X) else X))
@@ -159,6 +159,10 @@ class Ensemble(LinkedModel):
         """The model that `arrays` and `settings` were of. Raises DataError if they are of none."""
         if settings["link"] not in LINKS:
             raise DataError(f"its link is {settings['link']!r}, which is no link of a model")
+        if any(arrays[name].dtype != np.float64 for name in ("constant", "decays", "coefficients")):
+            raise DataError("its constant, decays and coefficients are not all float64 numbers")
+        if settings["feature_names"] is not None and len(settings["feature_names"]) != settings["columns"]:
+            raise DataError(f"it has {len(settings['feature_names'])} names for {settings['columns']} columns")
         decays, counts, numbers = (arrays[name] for name in ("decays", "counts", "coefficients"))
         functions = unpacked(arrays, int(counts.sum()))
         if decays.shape != counts.shape or numbers.shape != (len(functions),) or (counts < 0).any():

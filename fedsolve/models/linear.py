@@ -14,7 +14,7 @@ from fedsolve.errors import ConfigError, DataError
 from fedsolve.features import FeatureMap
 from fedsolve.features.mapped import FeatureDesign
 from fedsolve.models.base import Description, Plain, Task
-from fedsolve.models.linked import LINKS, LinkedModel
+from fedsolve.models.linked import LINKS, LinkedModel, with_offset
 from fedsolve.numerics.design import as_design
 from fedsolve.tables.column_names import difference
 from fedsolve.tables.labels import Classes
@@ -89,7 +89,7 @@ class LinearModel(LinkedModel):
             eta = X @ self.coef + self.intercept_
         if np.isnan(eta).any():
             self._refuse_missing(X)
-        return eta if offset is None else eta + np.asarray(offset)
+        return with_offset(eta, offset)
 
     def _mapped(self, features: FeatureMap, X: Array) -> Array:
         """Φ coef, a block of rows at a time."""

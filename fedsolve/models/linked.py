@@ -6,11 +6,21 @@ from abc import abstractmethod
 
 import numpy as np
 
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, DataError
 from fedsolve.models.base import Model
 from fedsolve.typing import Array
 
 LINKS = ("identity", "logistic", "softmax", "exponential")
+
+
+def with_offset(eta: Array, offset: Array | None) -> Array:
+    """η and an offset, which has a number for each of η's, or is one number. Raises DataError for another."""
+    if offset is None:
+        return eta
+    found = np.asarray(offset)
+    if found.dtype.kind not in "fiub" or found.shape not in (eta.shape, ()):
+        raise DataError(f"offset has shape {found.shape} and type {found.dtype}, expected numbers of shape {eta.shape}")
+    return eta + found
 
 
 class LinkedModel(Model):

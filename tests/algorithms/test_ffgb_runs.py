@@ -366,13 +366,27 @@ def clients_like(given: list[fs.Client]) -> list[fs.Client]:
         (lambda: fs.FFGB(LOSS, RIDGE, residual="all"), "residual is one of"),  # type: ignore[arg-type]
         (lambda: fs.FFGB(LOSS, RIDGE, initial="mean"), "initial is one of"),  # type: ignore[arg-type]
         (lambda: fs.FFGB(LOSS, RIDGE, weigh="rows"), "weigh is one of"),  # type: ignore[arg-type]
-        (lambda: fs.RidgeLearner(-1.0), "l2 is a finite penalty"),
+        (lambda: fs.FFGB(LOSS, RIDGE, residual=""), "residual is one of"),  # type: ignore[arg-type]
+        (lambda: fs.FFGB(LOSS, RIDGE, step_size=None), "positive number"),  # type: ignore[arg-type]
+        (lambda: fs.FFGB(LOSS, RIDGE, tikhonov=True), "at least 0"),
+        (lambda: fs.RidgeLearner(-1.0), "l2 is a finite number"),
+        (lambda: fs.RidgeLearner("small"), "l2 is a finite number"),  # type: ignore[arg-type]
         (lambda: fs.RidgeLearner(features="rbf"), "feature map"),  # type: ignore[arg-type]
     ],
 )
 def test_settings_that_mean_nothing(make: Any, words: str) -> None:
     with pytest.raises(fs.errors.ConfigError, match=words):
         make()
+
+
+def test_none_as_a_run_file_says_it_is_none() -> None:
+    said, meant = (fs.FFGB(LOSS, fs.Stumps(), steps=3, residual=residual) for residual in ("none", None))
+    assert said == meant
+    of_round = fs.run(fs.FFGB(LOSS, fs.Stumps(), steps=3), clients(), rounds=1).model
+    found, expected = (fs.run(each, clients(), rounds=1).model for each in (said, meant))
+    X = clients()[0].X
+    np.testing.assert_array_equal(found.decision_function(X), expected.decision_function(X))
+    assert np.abs(found.decision_function(X) - of_round.decision_function(X)).max() > 1e-3
 
 
 def test_a_warm_start_is_rejected() -> None:

@@ -50,13 +50,14 @@ class Outcome:
     peak_mb: float = 0.0  # of address space
 
 
-def run(count: int, seed: int, first: int = 0) -> Outcome:
+def run(count: int, seed: int, first: int = 0, networks: bool = False) -> Outcome:
     """Fuzz in a child process."""
     with tempfile.NamedTemporaryFile() as place:
         place.write(bytes(8))
         place.flush()
         command = [sys.executable, "-m", "tests.attack.fuzz_messages", "--child", place.name]
         command += ["--count", str(count), "--seed", str(seed), "--first", str(first)]
+        command += ["--networks"] if networks else []
         threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
         done = subprocess.run(command, env={**os.environ, **threads}, capture_output=True, text=True)
         number = int.from_bytes(place.file.read() if place.file.seek(0) == 0 else b"", "little")
@@ -72,11 +73,9 @@ def run(count: int, seed: int, first: int = 0) -> Outcome:
 # ── in the child ──
 
 
-def fuzz(count: int, seed: int, first: int, place: Any) -> Outcome:
+def fuzz(count: int, seed: int, first: int, place: Any, known: list[Subject]) -> Outcome:
     """The messages from `first` on, one after the other; `place` is told which one is looked at."""
-    from tests.attack.subjects import subjects
-
-    outcome, known = Outcome(), subjects()
+    outcome = Outcome()
     for number in range(first, first + count):
         place[:8] = number.to_bytes(8, "little")
         signal.setitimer(signal.ITIMER_VIRTUAL, GIVE_UP)
@@ -172,15 +171,29 @@ def received(subject: Subject, route: tuple[str, str], data: bytes) -> str:
     return "reply"
 
 
+def _status(name: str) -> float:
+    """A size of this process in MB, as Linux knows it."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(name)) / 1024
+
+
 def child(options: argparse.Namespace) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    from tests.attack.subjects import networks, subjects
+
+    begun = 0.0
+    if options.networks:  # torch alone takes more address space than all else may
+        networks()
+        begun = _status("VmSize")
+    most = ADDRESS_SPACE + int(begun * 2**20)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     warnings.simplefilter("ignore")  # of overflows: numbers of 1e308 are meant to
     global OURS
     OURS = _ours()
     with open(options.child, "r+b") as file, mmap.mmap(file.fileno(), 8) as place:
-        outcome = fuzz(options.count, options.seed, options.first, place)
-    with open("/proc/self/status") as file:
-        outcome.peak_mb = next(int(line.split()[1]) for line in file if line.startswith("VmPeak")) / 1024
+        outcome = fuzz(
+            options.count, options.seed, options.first, place, networks() if options.networks else subjects()
+        )
+    outcome.peak_mb = _status("VmPeak") - begun
     json.dump(vars(outcome), sys.stdout)
 
 
@@ -190,15 +203,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="the number of the first message")
     parser.add_argument("--only", type=int, help="only this message, in this process, with its traceback")
+    parser.add_argument("--networks", action="store_true", help="to the steps that need torch")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child is not None:
         child(options)
         return 0
     if options.only is not None:
-        return show(options.seed, options.only)
+        return show(options.seed, options.only, options.networks)
     started = time.perf_counter()
-    outcome = run(options.count, options.seed, options.first)
+    outcome = run(options.count, options.seed, options.first, options.networks)
     print(f"{outcome.count} messages in {time.perf_counter() - started:.0f} s, {len(outcome.faults)} faults")
     print(f"requests: {dict(outcome.requests.most_common())}")
     print(f"replies:  {dict(outcome.replies.most_common())}")
@@ -210,12 +224,12 @@ def main() -> int:
     return 1 if outcome.faults else 0
 
 
-def show(seed: int, number: int) -> int:
+def show(seed: int, number: int, of_networks: bool) -> int:
     """One message, as it fails."""
     from fedsolve.wire.messages import Request
-    from tests.attack.subjects import subjects
+    from tests.attack.subjects import networks, subjects
 
-    subject, route, is_request, data = message(subjects(), seed, number)
+    subject, route, is_request, data = message(networks() if of_networks else subjects(), seed, number)
     print(f"{'request to' if is_request else 'reply of'} {subject.name}, {'.'.join(route)}, {len(data)} bytes")
     if not is_request:
         print(received(subject, route, data))

@@ -29,7 +29,7 @@ from fedsolve.features import RandomFourier
 from fedsolve.federation.client import Client
 from fedsolve.federation.client_runtime import Runtime, Served
 from fedsolve.federation.joining import JOINED
-from fedsolve.federation.protocol import collect, fingerprint, signature, steps
+from fedsolve.federation.protocol import collect, fingerprint, is_server_only, signature, steps
 from fedsolve.inference.evaluation import Evaluation
 from fedsolve.inference.sent_model import SentModel, send
 from fedsolve.learners.hearing import News
@@ -125,6 +125,9 @@ def _others() -> Iterator[tuple[str, Any, Client]]:
         if loss.quadratic:
             yield "folds", FoldSums((loss,), 3, 0), client
     yield "input_distances", InputDistance(directions=2, bins=4), dense(40, 5)
+    tree = {"steps": 2, "residual": "carried"}
+    yield "algorithm", fs.FFGB(fs.Logistic(), fs.Trees(depth=2, bins=8, min_rows=2), **tree), judged_rows()
+    yield "algorithm", fs.FFGB(fs.Softmax(classes=3), fs.Stumps(min_rows=2), **tree), sparse()
     boosted = {"learner": fs.RidgeLearner(0.1), "steps": 2, "tikhonov": 0.1, "residual": "carried"}
     yield "algorithm", fs.FFGB(fs.Logistic(), step_size="theorem 4.3", **boosted), judged_rows()
     yield "algorithm", fs.FFGB(fs.Softmax(classes=3), **boosted), dense()
@@ -150,8 +153,13 @@ def protocols_with_steps() -> set[type[Any]]:
 
 
 def steps_of(kind: type[Any]) -> list[str]:
-    """The names of a class's client steps."""
-    return [name for name in dir(kind) if getattr(getattr(kind, name, None), "__client_step__", False) is True]
+    """The names of a class's client steps that clients answer."""
+    found = {name: getattr(kind, name, None) for name in dir(kind)}
+    return [
+        name
+        for name, step in found.items()
+        if getattr(step, "__client_step__", False) is True and not is_server_only(step)
+    ]
 
 
 # ── arguments ──
@@ -223,12 +231,36 @@ class Maker:
     # boosting: f^0 and a first part
     def any_news(self) -> News:
         outputs = self.loss.outputs(self.client)  # type: ignore[union-attr]
+        if isinstance(self.protocol.learner, fs.Trees):
+            return News(0, (Part_(0.5, np.array([0.1]), (self._stump(outputs),)),), np.zeros(outputs), self._bins())
+        if isinstance(self.protocol.learner, fs.NetworkLearner):
+            network = fs.Network(self.protocol.learner.architecture, self.protocol.loss)
+            flat = np.zeros(network.shape(self.client.design.shape[1], ()), dtype=np.float32)
+            return News(0, (Part_(0.5, np.array([0.1]), ((flat,),)),), np.zeros(outputs))
         w = np.random.default_rng(3).standard_normal((2, self.client.design.shape[1], *outputs))
         functions = tuple((one, np.zeros(outputs)) for one in w)
         return News(0, (Part_(0.5, np.array([0.1, 0.2]), functions),), np.zeros(outputs))
 
+    def _stump(self, outputs: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+        one, none = np.zeros(1), np.zeros(0, dtype=np.uint8)
+        feature, width = np.array([0, -1, -1], dtype=np.int32), np.zeros(1, dtype=np.int32)
+        return feature, one, np.zeros(1, dtype=np.uint8), width, none, one + 1, np.ones((2, *outputs))
+
+    def _bins(self) -> tuple[np.ndarray, ...]:
+        """An edge at zero for each column, and no categories."""
+        p = self.client.design.shape[1]
+        return np.zeros(p), np.arange(p + 1), np.zeros(p, dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
+
     def any_t(self) -> int:
         return 1
+
+    def any_bounds(self) -> np.ndarray:
+        return np.tile([-1.0, 0.0, 1.0], self.client.design.shape[1])
+
+    values_at_edges = any_bounds
+
+    def any_starts(self) -> np.ndarray:
+        return 3 * np.arange(self.client.design.shape[1] + 1)
 
     any_parts = any_t
 
@@ -403,8 +435,26 @@ def subject(name: str, protocols: Mapping[str, Any], client: Client) -> Subject:
 
 
 @cache
+def networks() -> list[Subject]:
+    """Those that need torch, which has no room in the address space of the others."""
+    network = fs.Network(fs.MLP((3,)), fs.Softmax(classes=2))
+    once = GradientSteps(epochs=1, step_size=0.1, batch_size=4)
+    learner = fs.NetworkLearner(fs.MLP((3,)), epochs=1, batch_size=4)
+    found = []
+    for algorithm in (
+        fs.FFGBDistill(network, local=once),
+        fs.FedAvgDistill(network, local=once),
+        fs.FedAvg(network, local=once),
+        fs.FFGB(fs.Softmax(classes=2), learner),
+    ):
+        protocols = {**dict(collect("algorithm", algorithm)), "evaluation": Evaluation(algorithm.loss, rows="own")}
+        found.append(subject(f"{type(algorithm).__name__} of networks", protocols, dense()))
+    return found
+
+
+@cache
 def subjects() -> list[Subject]:
-    """All of them, the same in every process."""
+    """All others, the same in every process."""
     made = []
     for loss, client in _losses():
         for algorithm in _algorithms(loss):

@@ -10,11 +10,12 @@ import scipy.sparse as sp
 
 import fedsolve as fs
 from fedsolve.errors import ConfigError, DataError, WrongType
+from fedsolve.learners.base import Fitting
 from fedsolve.learners.bin_grid import FINENESS, SMALLEST, Grid, floats, keys, per_bin
-from fedsolve.learners.bins import Table
-from fedsolve.learners.shared_bins import EXCHANGES, SharedBins
-from fedsolve.learners.trees import Trees
-from tests.learners.agreeing import agree, divided
+from fedsolve.learners.bins import Bins, Table
+from fedsolve.learners.shared_bins import EXCHANGES, MOVES, SharedBins
+from fedsolve.learners.trees import Stumps, Trees
+from tests.learners.agreeing import agree, divided, fitted
 
 N = 6000
 
@@ -158,6 +159,27 @@ def test_only_sums_are_asked_for_and_the_ledger_lists_them() -> None:
     assert steps.count("algorithm.cell_counts") <= 7
 
 
+def test_sizes_of_few_values_are_not_told() -> None:
+    """From their sum and number a server would know a single value, or one that all of them have."""
+    learner = Trees()
+    for rows, told in ((1, False), (9, False), (10, True)):
+        X = np.column_stack([np.full(rows, 123.456), np.zeros(rows)])
+        found = learner.column_sizes(fs.Client("a", X, np.zeros(rows)))
+        np.testing.assert_allclose(found.logs, [rows * np.log2(123.456) if told else 0.0, 0.0])
+        assert found.others.tolist() == [rows if told else 0, 0]
+    mostly_zero = np.where(np.arange(500) < 9, 7.0, 0.0)[:, None]
+    assert learner.column_sizes(fs.Client("a", mostly_zero, np.zeros(500))).others.tolist() == [0]
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_clients_that_tell_no_sizes_find_bins_in_any_unit(unit: float) -> None:
+    x = COLUMNS["normal"][:900] * unit
+    bins, _ = agree(Trees(bins=16), divided(x[:, None], clients=150))
+    share = np.bincount(np.searchsorted(bins.column(0), x), minlength=16)
+    assert len(share) == 16
+    assert share.max() <= (900 / 16) * (1 + 1 / FINENESS) + 9
+
+
 def test_clients_of_one_row() -> None:
     x = np.arange(12.0)[:, None]
     bins, _ = agree(Trees(), [fs.Client(f"c{i}", x[i : i + 1], np.zeros(1)) for i in range(12)])
@@ -180,11 +202,71 @@ def test_codes_are_cut_between_whole_numbers_and_fractions_rejected() -> None:
     codes = np.random.default_rng(3).integers(0, 4, (N, 1)).astype(float)
     bins, _ = agree(Trees(categories=((0, 4),)), divided(codes))
     np.testing.assert_array_equal(bins.column(0), [0.5, 1.5, 2.5])
-    codes[5] = 1.5
-    with pytest.raises(DataError, match="whole numbers"):
-        agree(Trees(categories=((0, 4),)), divided(codes))
+    for wrong in (1.5, 1.25, -1.0, 4.0, 1e300):
+        codes[5] = wrong
+        with pytest.raises(DataError, match="the codes 0 … 3 of 4 categories"):
+            fitted(Trees(categories=((0, 4),)), codes, codes[:, 0])
+    with pytest.raises(DataError, match="the codes 0 … 3 of 4 categories"):
+        fitted(Trees(categories=((0, 4),)), sp.csr_array(codes), codes[:, 0])
     with pytest.raises(ConfigError, match="no column 'hue'"):
         agree(Trees(categories=(("hue", 4),)), divided(codes))
+    with pytest.raises(ConfigError, match="already"):
+        agree(Trees(categories=((0, 4), (0, 5))), divided(codes))
+
+
+def test_a_client_learns_on_no_bins_that_are_none() -> None:
+    """What a server says that is wrong, or lies so that leaves are of fewer rows than they seem."""
+    X = np.column_stack([np.tile([1.0, 0.0, 0.0], 20), np.tile([0.0, 1.0, 0.0], 20), np.arange(60.0) % 4])
+    none, groups = np.zeros(3, dtype=np.int64), np.array([[0, 2], [2, -4]])
+    edges, starts = np.array([0.5, 0.5, 0.5, 1.5, 2.5]), np.array([0, 1, 2, 5])
+
+    def fit(*agreed: np.ndarray, X: np.ndarray = X) -> object:
+        return Trees().fit(Fitting(X, X[:, 2], None, agreed, np.random.default_rng(0)))
+
+    fit(edges, starts, none, groups)
+    for wrong in (
+        (edges * np.nan, starts, none, groups),
+        (edges[::-1].copy(), starts, none, groups[:0]),
+        (edges[:, None], starts, none, groups),
+        (edges[:-1], starts, none, groups),
+        (edges, starts[None], none, groups),
+        (edges, starts, none[:, None], groups),
+        (edges, starts, none - 1, groups),
+        (edges, starts, none + 2**40, groups),
+        (edges, starts, none, groups.ravel()[:3]),
+        (edges, starts, none, groups + 0.5),
+        (edges, starts, none, np.array([[0, 2], [1, 2]])),  # in each other
+        (edges, starts, none, np.array([[1, 2]])),  # a column that is not one-hot
+        (edges, starts, none, np.array([[2, -5]])),
+        (edges, starts, none, np.array([[2, -(2**40)]])),
+        (edges, starts, none, np.array([[2, 0]])),
+        (edges, starts, none, np.array([[-1, 2]])),
+        (edges, starts, none, np.array([[2, 2]])),
+    ):
+        with pytest.raises(WrongType):
+            fit(*wrong)
+    twice = X.copy()
+    twice[3, :2] = 1.0
+    for rows in (twice, sp.csr_array(twice)):
+        with pytest.raises(DataError, match="two ones"):
+            Table.of(rows, Bins.of((edges, starts, none, groups), 3))
+
+
+def test_a_column_of_many_codes() -> None:
+    many = 20_000  # more than the bounds of a grid
+    codes = np.random.default_rng(3).integers(0, many, (N, 1)).astype(float)
+    tree = fitted(Stumps(categories=((0, many),)), codes, (codes[:, 0] % 2) * 2.0)
+    np.testing.assert_array_equal(tree(codes), (codes[:, 0] % 2) * 2.0)
+
+
+def test_edges_that_cannot_be_moved_away_are_left_out() -> None:
+    """Every number near the first edge is a value, up to the second, which is where its last move would end."""
+    numbers = 1.0 + np.arange(20_000) * 2.0**-52
+    edges = numbers[[100, 100 + sum(3**move for move in range(MOVES))]]
+    dense, learner = np.setdiff1d(numbers, edges[1:]), Trees()
+    with fs.federation.session.opened(divided(dense[:, None]), {"algorithm": learner}) as fed, fed.setting_up():
+        (found,) = learner._moved(fed, [edges], {})
+    np.testing.assert_array_equal(found, edges[1:])
 
 
 def test_a_client_answers_no_bounds_that_are_none() -> None:
@@ -218,6 +300,8 @@ class Lying(fs.Client):
     [
         lambda reply: replace(reply, others=reply.others + 10_000) if hasattr(reply, "others") else reply,
         lambda reply: replace(reply, logs=reply.logs + 1e9) if hasattr(reply, "logs") else reply,
+        lambda reply: replace(reply, logs=reply.logs * np.nan) if hasattr(reply, "logs") else reply,
+        lambda reply: replace(reply, logs=reply.logs + 1100.0 * N) if hasattr(reply, "logs") else reply,
         lambda reply: replace(reply, rows=reply.rows - 1_000) if hasattr(reply, "mixed") else reply,
         lambda reply: replace(reply, rows=reply.rows + 10_000) if hasattr(reply, "mixed") else reply,
         lambda reply: replace(reply, rows=reply.rows + 0.5) if hasattr(reply, "mixed") else reply,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -51,6 +53,59 @@ def test_no_leaf_is_of_few_rows_and_no_threshold_a_value() -> None:
             assert leaf_sizes(tree, clients[place // 2].X).min() >= 5
             for j, threshold in zip(tree.feature[tree.feature >= 0], tree.threshold, strict=True):
                 assert threshold not in X[:, j]
+
+
+def mixed_clients(seed: int, outputs: tuple[int, ...]) -> list[fs.Client]:
+    """Rows with missing cells, text, codes, few distinct values and weights of 0; one client has two rows."""
+    rng = np.random.default_rng(seed)
+    n = 600
+    X = np.empty((n, 5), dtype=object)
+    X[:, 0] = np.where(rng.random(n) < 0.2, np.nan, rng.standard_normal(n))
+    X[:, 1] = rng.choice(["red", "green", "blue", "unheard of", None], n)
+    X[:, 2] = np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 6, n))
+    X[:, 3] = rng.integers(0, 3, n) * 0.1
+    X[:, 4] = np.where(rng.random(n) < 0.95, 0.0, rng.standard_cauchy(n) * 1e9)
+    y = rng.standard_normal((n, *outputs))
+    weight = rng.choice([0.0, 1e-3, 1.0, 50.0], n)
+    ends = [0, 250, 450, 598, 600]
+    weight[-2:] = 1.0
+    return [
+        fs.Client(f"c{k}", X[a:b], y[a:b], sample_weight=weight[a:b], feature_names=tuple("vwxyz"))
+        for k, (a, b) in enumerate(itertools.pairwise(ends))
+    ]
+
+
+@pytest.mark.parametrize("residual", [None, "round", "carried"])
+@pytest.mark.parametrize("outputs", [(), (2,)])
+def test_leaves_and_thresholds_of_mixed_tables(residual: str | None, outputs: tuple[int, ...]) -> None:
+    clients = mixed_clients(len(outputs), outputs)
+    numbers = [fs.data.Numeric(name, "keep", scaling=None) for name in "vxyz"]
+    colours = fs.data.Categorical("w", ("red", "green", "blue"), impute="mode", indicator=True)
+    schema = fs.data.Schema((numbers[0], colours, *numbers[1:]))
+    learner = fs.Trees(depth=8, leaves=None, bins=32, categories=(("x", 6),))
+    algorithm = fs.FFGB(fs.Squared(), learner, steps=2, step_size=0.5, residual=residual)
+    run = fs.run(algorithm, clients, stopping=RULES, preprocess=fs.data.Preprocess(schema))
+    inputs = [run.model.prepared(client.X) for client in clients]
+    everything = np.concatenate(inputs)
+    for place, trees in enumerate(functions(run)):
+        for k, tree in enumerate(trees):
+            client, X = clients[k // 2], inputs[k // 2]
+            numeric = tree.width == 0
+            for j, threshold in zip(tree.feature[tree.feature >= 0][numeric], tree.threshold[numeric], strict=True):
+                assert threshold not in everything[:, j]
+            if client.name == "c3":  # of two rows
+                assert not tree.value.any()
+                continue
+            counted = client.sample_weight > 0
+            assert leaf_sizes(tree, X[counted]).min() >= 5
+            if place == 0 and k % 2 == 0:  # the first target is −y: each leaf is the mean of the rows that it is for
+                leaf = Tree((*tree.arrays()[:-1], np.arange(float(len(tree.value)))))(X)
+                for at, value in enumerate(tree.value):
+                    mine = (leaf == at) & counted
+                    mean = np.average(client.y[mine], axis=0, weights=client.sample_weight[mine])
+                    np.testing.assert_allclose(value, -mean, atol=1e-9)
+    trees = [tree for found in functions(run) for tree in found]
+    assert {0, -6, 4} <= {int(width) for tree in trees for width in tree.width}  # every kind of split is there
 
 
 def test_the_ledger_lists_all_that_leaves_the_clients() -> None:

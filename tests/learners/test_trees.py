@@ -109,8 +109,40 @@ def test_five_rows_is_the_default_and_thresholds_are_no_values() -> None:
     few = rng.standard_normal((9, 2))
     alone = fitted(Trees(), few, rng.standard_normal(9), clients=1)
     assert len(alone.value) == 1  # nine rows make no two leaves of five
-    one = fitted(Trees(), few[:1], np.array([3.0]), clients=1)
+    assert alone(few)[0] != 0
+    one = fitted(Trees(min_rows=1), few[:1], np.array([3.0]), clients=1)
     np.testing.assert_array_equal(one(few), np.full(9, 3.0))
+
+
+@pytest.mark.parametrize("outputs", [(), (2,)])
+def test_fewer_rows_than_a_leaf_has_make_a_tree_of_zero(outputs: tuple[int, ...]) -> None:
+    """Its one leaf would be the mean of these few: of a single row, what is asked for itself."""
+    X, y = np.random.default_rng(4).standard_normal((9, 2)), np.full((9, *outputs), 3.0)
+    assert not fitted(Trees(), X[:4], y[:4], clients=1).value.any()
+    assert (fitted(Trees(), X[:5], y[:5], clients=1).value == 3.0).all()
+    # Four of these nine have a weight: the others are no crowd for them to hide in.
+    assert not fitted(Trees(), X, y, (np.arange(9) < 4).astype(float), clients=1).value.any()
+
+
+def test_rows_without_weight_are_no_rows_of_a_leaf() -> None:
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((600, 3)), rng.standard_normal(600)
+    X[:, 1], X[rng.random(600) < 0.2, 2] = rng.integers(0, 4, 600), np.nan
+    weight = np.where(rng.random(600) < 0.5, 0.0, rng.random(600))
+    bins = Bins(
+        np.concatenate([np.linspace(-2, 2, 50), np.arange(3) + 0.5, np.linspace(-2, 2, 50)]),
+        np.array([0, 50, 53, 103]),
+        np.array([0, 0, 1]),
+        np.array([[1, -4]]),
+    )
+    tree = fitted(Trees(depth=10, leaves=None), X, y, weight, bins)
+    assert len(tree.value) > 20
+    assert (tree.width < 0).any()
+    assert leaf_sizes(tree, X[weight > 0]).min() >= 5
+    # As if they were not there.
+    np.testing.assert_allclose(
+        tree(X), fitted(Trees(depth=10, leaves=None), X[weight > 0], y[weight > 0], weight[weight > 0], bins)(X)
+    )
 
 
 def test_weights_count_as_repeated_rows() -> None:
@@ -129,7 +161,7 @@ def test_weights_count_as_repeated_rows() -> None:
     )
     twice = fitted(learner, X, y, np.full(N, 2.0), bins)
     np.testing.assert_allclose(twice(X), fitted(learner, X, y, None, bins)(X), rtol=1e-12, atol=1e-14)
-    # A row without weight says nothing, but it is a row.
+    # A row without weight says nothing.
     silent = np.where(np.arange(N) < 300, 0.0, 1.0)
     kept = fitted(Trees(depth=3, min_rows=1), X, y, silent, bins)
     np.testing.assert_allclose(kept(X), fitted(Trees(depth=3, min_rows=1), X[300:], y[300:], None, bins)(X), atol=1e-10)
@@ -191,7 +223,7 @@ def test_categories_are_split_by_the_best_set() -> None:
     bins = Bins(
         np.concatenate([[-0.5, 0.3], np.full(7, 0.5)]),
         np.arange(9) + np.r_[0, np.full(8, 1)],
-        np.zeros(8),
+        np.zeros(8, dtype=np.int64),
         np.array([[1, 7]]),
     )
     deep = fitted(Trees(depth=5), mixed, y + mixed[:, 0], None, bins)
@@ -199,6 +231,33 @@ def test_categories_are_split_by_the_best_set() -> None:
     residual = y + mixed[:, 0] - deep(mixed)
     sizes, marked = leaf_sizes(deep, mixed), Tree((*deep.arrays()[:-1], np.arange(float(len(deep.value)))))
     np.testing.assert_allclose(np.bincount(marked(mixed).astype(int), residual) / sizes, 0, atol=1e-12)
+
+
+def test_a_code_that_is_none_goes_where_more_rows_go() -> None:
+    """A category that nobody has declared is no neighbour of the last one."""
+    codes = np.repeat(np.arange(4.0), [40, 10, 10, 20])[:, None]
+    y = np.isin(codes[:, 0], [1, 3]).astype(float)
+    tree = fitted(Stumps(categories=((0, 4),)), codes, y)
+    new = np.array([[4.0], [-1.0], [0.5], [1e300], [np.nan]])
+    np.testing.assert_array_equal(tree(new), np.zeros(5))
+
+
+def test_an_imputed_category_with_an_indicator_is_one_level() -> None:
+    """Rows with two ones in the columns of a feature: in the imputed category, and in that of missing cells."""
+    rng = np.random.default_rng(0)
+    which = rng.choice(6, N)
+    levels = np.array([*"abcde", None], dtype=object)[which][:, None]
+    y = rng.standard_normal(N) + 3 * rng.standard_normal(6)[which]
+    clients = [fs.Client(f"c{k}", levels[k::3], y[k::3], feature_names=("level",)) for k in range(3)]
+    schema = fs.data.Schema((fs.data.Categorical("level", tuple("abcde"), impute="a", indicator=True),))
+    learner = Trees(depth=4, leaves=None)
+    run = fs.run(fs.FFGB(fs.Squared(), learner), clients, preprocess=fs.data.Preprocess(schema), rounds=1)
+    for client, arrays in zip(clients, run.model.parts[0].functions, strict=True):
+        tree, inputs = Tree(arrays), run.model.prepared(client.X)
+        assert leaf_sizes(tree, inputs).min() >= 5
+        leaf = Tree((*arrays[:-1], np.arange(float(len(tree.value)))))(inputs)
+        for k, value in enumerate(tree.value):  # the rows it was fitted to are those that it is for
+            assert value == pytest.approx(-client.y[leaf == k].mean())
 
 
 def test_declared_categories_come_from_the_schema() -> None:
@@ -296,10 +355,12 @@ def lies(tree: Tree) -> list[tuple[str, tuple]]:
         ("levels", (feature, threshold, missing, -1 * (width + 2), levels, gain, value)),
         ("levels", (feature, threshold, missing, width, np.ones(3, np.uint8), gain, value)),
         ("deep", deep),
+        ("too long, of", (*tree.arrays()[:6], value + 1e154)),
+        ("too long, of", (feature, threshold, missing, width, levels, gain + 1e305, value)),
     ]
 
 
-@pytest.mark.parametrize("case", range(16))
+@pytest.mark.parametrize("case", range(18))
 def test_a_client_that_lies_is_found_out(case: int) -> None:
     X = few_values(14)
     learner = Trees(depth=4, leaves=None)
@@ -318,7 +379,14 @@ def test_what_makes_no_learner() -> None:
         {"min_rows": 0},
         {"l2": -1.0},
         {"l2": float("nan")},
+        {"l2": "much"},
+        {"l2": None},
         {"categories": (("a", 1),)},
+        {"categories": ("a", 7)},
+        {"categories": {"a": 7}},
+        {"categories": 7},
+        {"categories": ((True, 7),)},
+        {"categories": ((1.0, 7),)},
     ):
         with pytest.raises(ConfigError):
             Trees(**wrong)

@@ -49,6 +49,18 @@ def test_it_is_the_sum_of_its_parts(outputs: tuple[int, ...]) -> None:
     assert model.columns == 2
 
 
+@pytest.mark.parametrize("outputs", [(), (3,)])
+def test_an_offset_has_a_number_for_each_prediction(outputs: tuple[int, ...]) -> None:
+    linear = fs.LinearModel(np.ones((2, *outputs)), False, "identity")
+    for model in (ensemble(outputs=outputs), linear):
+        whole = np.ones((7, *outputs))
+        np.testing.assert_array_equal(model.decision_function(X, whole), model.decision_function(X) + 1.0)
+        np.testing.assert_array_equal(model.decision_function(X, 1.0), model.decision_function(X) + 1.0)
+        for wrong in (np.ones(3), np.ones((7, 2)), np.array(["a"] * 7), *([np.ones(7)] if outputs else [])):
+            with pytest.raises(DataError, match="offset"):
+                model.predict(X, wrong)
+
+
 def test_what_it_says_of_classes() -> None:
     two = ensemble("logistic", classes=("no", "yes"))
     f = by_hand(two, X)
@@ -113,6 +125,9 @@ def test_a_file_that_is_no_ensemble() -> None:
         (text.replace("ridge", "os.system"), arrays),
         (text.replace('"link": "identity"', '"link": "tanh"'), arrays),
         (text, {**arrays, "coefficients": np.zeros(5)}),
+        (text, {**arrays, "constant": np.array("one")}),
+        (text, {**arrays, "constant": np.array(1.0 + 2.0j)}),
+        (text.replace('"feature_names": null', '"feature_names": ["a"]'), arrays),
         (text, {**arrays, "counts": np.array([1, -1])}),
         (text, {**arrays, "counts": np.array([1, 7])}),
         (text, {**arrays, "functions0": arrays["functions0"][:-1]}),
