@@ -309,10 +309,15 @@ class Network(Loss):
         link = next((link for kind, link in LINKS.items() if isinstance(self.loss, kind)), "identity")
         with np.errstate(over="ignore"):  # of a run that diverged
             own = np.asarray(w).astype(self.dtype)
-        return NetworkModel(own, self.architecture, link, device=self.device)
+        return NetworkModel(own, self.architecture, link, outputs=self.output_count, device=self.device)
+
+    @property
+    def output_count(self) -> int | None:
+        """How many numbers the network puts out for a row, where ℓ says so; None where the targets do."""
+        return self.loss.classes if isinstance(self.loss, Softmax) else None
 
     def _outputs(self, outputs: tuple[int, ...]) -> int:
-        return self.loss.classes if isinstance(self.loss, Softmax) else prod(outputs)
+        return self.output_count or prod(outputs)
 
 
 def _autograd(function: Callable[[Array], Array]) -> Callable[[Array], Array]:

@@ -34,6 +34,7 @@ class NetworkModel(Model):
         transform: The preprocessing the run agreed on: raw columns go in.
         feature_names: The names of the columns after preprocessing.
         inputs: How many columns it takes after preprocessing; None: as many as the first rows that it is given have.
+        outputs: How many numbers it puts out for a row; None: as many as its weights are for.
         device: Where it computes, "cpu" or "cuda"; None is the CPU. Not saved.
     """
 
@@ -44,6 +45,7 @@ class NetworkModel(Model):
     transform: Transform | None = None
     feature_names: tuple[str, ...] | None = None
     inputs: int | None = None
+    outputs: int | None = None
     device: str | None = None
 
     kind: ClassVar[str] = "network"
@@ -80,7 +82,12 @@ class NetworkModel(Model):
 
     def _outputs(self, X: Array) -> Array:
         torch = torch_library()
-        net = flat_module(self.architecture, X.shape[1], outputs_of(self.architecture, X.shape[1], self.w.size))
+        outputs = self.outputs or outputs_of(self.architecture, X.shape[1], self.w.size)
+        net = flat_module(self.architecture, X.shape[1], outputs)
+        if net.count != self.w.size:
+            raise DataError(
+                f"{self!r} is for other rows: with {X.shape[1]} columns it would have {net.count:,} weights"
+            )
         place = checked_device(self.device or "cpu")
         w = torch.tensor(self.w, device=place)
         parts = []
@@ -88,7 +95,7 @@ class NetworkModel(Model):
             for start in range(0, len(X), ROWS):
                 rows = torch.as_tensor(np.ascontiguousarray(X[start : start + ROWS]), dtype=w.dtype, device=place)
                 parts.append(net(w, rows).double().cpu().numpy())
-        return np.concatenate(parts) if parts else np.zeros((0, outputs_of(self.architecture, X.shape[1], self.w.size)))
+        return np.concatenate(parts) if parts else np.zeros((0, outputs))
 
     def predict_proba(self, X: Array) -> Array:
         """The probability of each class, a column for each (0 first)."""
@@ -130,6 +137,8 @@ class NetworkModel(Model):
         """How many classes it tells apart; None for a regression, and where the number of inputs is not known yet."""
         if self.link == "logistic":
             return 2
+        if self.link == "softmax" and self.outputs is not None:
+            return self.outputs
         if self.link != "softmax" or self.inputs is None:
             return len(self.classes) if self.link == "softmax" and self.classes is not None else None
         return outputs_of(self.architecture, self.inputs, self.w.size)
@@ -196,6 +205,7 @@ class NetworkModel(Model):
             "transform": None if self.transform is None else self.transform.to_plain(),
             "feature_names": self.feature_names,
             "inputs": self.inputs,
+            "outputs": self.outputs,
         }
 
     @classmethod
@@ -212,4 +222,5 @@ class NetworkModel(Model):
             None if transform is None else Transform.from_plain(transform),
             None if names is None else tuple(names),
             settings["inputs"],
+            settings.get("outputs"),
         )
