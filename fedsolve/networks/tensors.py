@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from math import log2
 from typing import Any
 
 import array_api_compat as api
@@ -42,8 +43,11 @@ class TensorClient(Client):
         made._owner = weakref.ref(client)
         made._design = DenseDesign(tensor(rows))
         made.y, made.offset = tensor(y), tensor(client.offset)
-        made.sample_weight = tensor(client.sample_weight)
-        made.n_samples, made.weight = client.n_samples, client.weight
+        s, made.n_samples, made.weight = client.sample_weight, client.n_samples, client.weight
+        if s is not None:
+            scale = weight_scale(client.weight, client.n_samples)
+            s, made.weight = s * scale, client.weight * scale
+        made.sample_weight = tensor(s)
         made.name, made.key, made.link = client.name, client.key, client.link
         made.protocols, made.fingerprints = client.protocols, client.fingerprints
         made._set_up(namespace(made.y))
@@ -107,6 +111,12 @@ class TensorClient(Client):
             part.sample_weight = take(self.sample_weight, where, axis=0)
             part.weight = float(part.sample_weight.sum()) or 1.0
         return part
+
+
+def weight_scale(total: float, samples: int) -> float:
+    """What to multiply sample weights by before they become float32, whose largest is 3e38: near 1 over their mean, and
+    a power of two, so that weighted means keep their bits."""
+    return 2.0 ** -round(log2(total / samples))
 
 
 def _own_device(client: Client) -> str:
