@@ -85,8 +85,9 @@ class NetworkModel(Model):
         outputs = self.outputs or outputs_of(self.architecture, X.shape[1], self.w.size)
         net = flat_module(self.architecture, X.shape[1], outputs)
         if net.count != self.w.size:
-            raise DataError(
-                f"{self!r} is for other rows: with {X.shape[1]} columns it would have {net.count:,} weights"
+            raise ConfigError(
+                f"{self.architecture!r} has no {self.w.size:,} weights for {X.shape[1]} inputs and {outputs} outputs, but "
+                f"{net.count:,}"
             )
         place = checked_device(self.device or "cpu")
         w = torch.tensor(self.w, device=place)
