@@ -86,8 +86,8 @@ class NetworkModel(Model):
         net = flat_module(self.architecture, X.shape[1], outputs)
         if net.count != self.w.size:
             raise ConfigError(
-                f"{self.architecture!r} has no {self.w.size:,} weights for {X.shape[1]} inputs and {outputs} outputs, but "
-                f"{net.count:,}"
+                f"{self.architecture!r} has no {self.w.size:,} weights for {X.shape[1]} inputs and {outputs} outputs, "
+                f"but {net.count:,}"
             )
         place = checked_device(self.device or "cpu")
         w = torch.tensor(self.w, device=place)
