@@ -13,6 +13,8 @@ from scipy.sparse import csr_array
 import fedsolve as fs
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.transports import InProcess, Processes
+from fedsolve.wire.encoding import Part
+from fedsolve.wire.messages import Reply
 from tests.algorithms.test_matrix import ALL
 from tests.extras import optional
 from tests.faults.faulty import FaultyRoad
@@ -221,6 +223,13 @@ def test_any_algorithm_on_linear_models_starts_from_a_model(name: str) -> None:
     assert np.array_equal(begun.model.w, model.w)
 
 
+def test_an_algorithm_that_begins_nowhere_takes_no_model() -> None:
+    problem = PROBLEMS["squared, two outputs | sparse"]
+    model = fs.run(fs.FedAvg(problem.loss), problem.clients(), rounds=1).model
+    with pytest.raises(ConfigError, match="leave warm_start out"):
+        fs.run(fs.DKRR(problem.loss), problem.clients(), warm_start=model)
+
+
 def _named(names: tuple[str, ...], classes: tuple[str, ...] = ("a", "b", "c")) -> list[fs.Client]:
     rng = np.random.default_rng(0)
     labels = np.array(classes)[rng.integers(0, 3, 20)]
@@ -384,3 +393,24 @@ def test_a_common_factor_of_all_sample_weights_changes_no_bit(factor: float) -> 
     first, second = (fs.run(fs.FFGB(fs.Squared(), learner), one, rounds=1).model for one in (plain, scaled))
     X = federation()[0].X
     np.testing.assert_allclose(first.predict(X), second.predict(X), rtol=1e-12)
+
+
+@BOTH
+def test_a_client_that_sends_another_network_is_left_out(make: Callable[..., Any]) -> None:
+    """Its reply has the declared type and too many numbers: the others' round counts, and says why it is missing."""
+
+    class Longer(InProcess):
+        def deliver(self, requests: Any, deadline: float | None) -> Any:
+            for name, answer in super().deliver(requests, deadline):
+                sent = answer.results[0].value if isinstance(answer, Reply) else None
+                if name == "c1" and getattr(sent, "shape", None) == (WEIGHTS,):
+                    longer = [Part(np.zeros(WEIGHTS + 1, np.float32)), *answer.results[1:]]
+                    answer = Reply(answer.preamble, answer.seconds, answer.counts, longer)
+                yield name, answer
+
+    given: dict[str, Any] = {"rounds": 1, "server": public(), "seed": 5, "measure": 0}
+    with pytest.raises(fs.errors.FedsolveError, match="as many as the network has"):
+        fs.run(make(), Longer(federation()), **given)
+    found = fs.run(make(), Longer(federation()), participation=fs.Participation(quorum=0.1), **given)
+    away = fs.run(make(), federation(), participation=fs.Replay(cohorts={(1, 0): ("c0", "c2")}), **given)
+    assert np.array_equal(found.model.w, away.model.w)
