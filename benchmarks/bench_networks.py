@@ -4,8 +4,9 @@ On the CPU an MLP for 14 × 14 images, 50 clients of about 100; with --device cu
 clients of 100 images, Adam, batches of 64. The images are noise: what they show does not change the time.
 
 Local training is the clients' step alone, as one client would run it or as a stack does, with the weights left on the
-device; through `run` there are the replies' way home, aggregation, ledger and measuring beside it. Both sides are
-measured in turn, the minimum of several. Ledgers must be equal, and so must the weights of a short run in float64, to
+device; through `run` there are the replies' way home, aggregation, ledger and measuring beside it, for FedAvg, and for
+FedDyn and Scaffold with plain steps, what their clients remember. Both sides are measured in turn, the minimum of
+several. Ledgers must be equal, and so must the weights of a short run in float64, to
 1e-8; how far those of the float32 runs are apart, after many steps of Adam and with whatever kernels the device has, is
 printed.
 
@@ -31,6 +32,20 @@ from fedsolve.federation.transports import InProcess
 from fedsolve.losses.recorded import recorded
 
 EQUAL = 1e-8  # of the weights, in float64
+METHODS = ("FedAvg", "FedDyn", "Scaffold")
+Method = fs.FedAvg | fs.FedDyn | fs.Scaffold
+
+
+def method(name: str, loss: fs.Network, epochs: int, batch_size: int = 64) -> Method:
+    """FedAvg with Adam, the others with the plain steps that they are made for."""
+    plain = fs.GradientSteps(epochs=epochs, step_size=0.05, batch_size=batch_size)
+    if name == "FedDyn":
+        return fs.FedDyn(loss, local=plain)
+    return fs.Scaffold(loss, plain) if name == "Scaffold" else fs.FedAvg(loss, adam(epochs, batch_size))
+
+
+def adam(epochs: int, batch_size: int = 64) -> fs.Adam:
+    return fs.Adam(epochs=epochs, step_size=0.001, batch_size=batch_size)
 
 
 def make_clients(sizes: list[int], pixels: int) -> list[fs.Client]:
@@ -79,7 +94,7 @@ def local_training(loss: fs.Network, local: fs.Adam, clients: list[fs.Client], r
 
 
 def both(
-    algorithm: fs.FedAvg, clients: list[fs.Client], rounds: int, repeat: int, device: str
+    algorithm: Method, clients: list[fs.Client], rounds: int, repeat: int, device: str
 ) -> tuple[list[float], float]:
     """Seconds of whole runs, one by one and together, and how far their weights are apart. Ledgers must be equal."""
     transports = [InProcess(clients, keep_caches=True), InProcess(clients, keep_caches=True, together=True)]
@@ -101,30 +116,33 @@ def both(
 def check(architecture: fs.Architecture, pixels: int, given: argparse.Namespace) -> None:
     """A short run in float64, of clients of unequal size, is the same both ways."""
     loss = fs.Network(architecture, fs.Softmax(classes=10), dtype="float64", device=given.device)
-    algorithm = fs.FedAvg(loss, fs.Adam(epochs=2, step_size=0.001, batch_size=16))
-    _, distance = both(algorithm, make_clients([10, 20, 33, 40], pixels), 2, 1, given.device)
-    if not distance <= EQUAL:
-        raise SystemExit(f"in float64 the two differ by {distance:.1e}")
-    print(f"  in float64 the two differ by {distance:.1e}, with equal ledgers")
+    clients = make_clients([10, 20, 33, 40], pixels)
+    for name in given.methods:
+        _, distance = both(method(name, loss, 2, 16), clients, 3, 1, given.device)
+        if not distance <= EQUAL:
+            raise SystemExit(f"in float64 the two differ by {distance:.1e} with {name}")
+        print(f"  {name:8s} in float64 the two differ by {distance:.1e}, with equal ledgers")
 
 
 def compare(name: str, architecture: fs.Architecture, sizes: list[int], pixels: int, given: argparse.Namespace) -> None:
     clients = make_clients(sizes, pixels)
     loss = fs.Network(architecture, fs.Softmax(classes=10), dtype=given.dtype, device=given.device)
-    local = fs.Adam(epochs=given.epochs, step_size=0.001, batch_size=64)
     print(f"  {name}: {len(sizes)} clients of {min(sizes)}–{max(sizes)} rows, {given.epochs} epochs, {given.dtype}")
-    each = local_training(loss, local, clients, given.repeat, given.device)
+    each = local_training(loss, adam(given.epochs), clients, given.repeat, given.device)
     per = [1e3 * one / len(sizes) / given.epochs for one in each]
     print(
         f"    local training   {each[0]:7.3f} s one by one, {each[1]:7.3f} s together, ratio {each[0] / each[1]:5.1f} "
         f"({per[0]:.2f} and {per[1]:.2f} ms per client and epoch)"
     )
-    seconds, distance = both(fs.FedAvg(loss, local), clients, given.rounds, given.repeat, given.device)
-    each = [one / given.rounds for one in seconds]
-    print(
-        f"    through run      {each[0]:7.3f} s one by one, {each[1]:7.3f} s together, ratio {each[0] / each[1]:5.1f} "
-        f"(a round; after {given.rounds} the weights are {distance:.0e} apart)"
-    )
+    for name_of_method in given.methods:
+        algorithm = method(name_of_method, loss, given.epochs)
+        seconds, distance = both(algorithm, clients, given.rounds, given.repeat, given.device)
+        each = [one / given.rounds for one in seconds]
+        print(
+            f"    {name_of_method:8s} by run  {each[0]:7.3f} s one by one, {each[1]:7.3f} s together, "
+            f"ratio {each[0] / each[1]:5.1f} (a round; after {given.rounds} the weights are {distance:.0e} apart)",
+            flush=True,
+        )
     if given.device == "cuda":
         print(f"    most memory      {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB on the GPU")
 
@@ -168,6 +186,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--clients", type=int, default=None, help="50 on the CPU, 100 on a GPU")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help="those to run")
     given = parser.parse_args()
     torch.set_num_threads(1)
     rng = np.random.default_rng(1)

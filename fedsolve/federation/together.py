@@ -5,22 +5,23 @@ are run together if they have torch tensors on one device, no limit on their lin
 loss that computes with tensors of its own (`loss.computing`), as networks do, makes them of any client's rows.
 Their replies equal those of separate calls up to rounding (`TOLERANCE`); counts and sizes in the ledger are the same.
 Losses in float32 are compared in float64: there, rounding that many steps amplify is not taken for a mistake.
+What steps write to `client.memory` is handed over with the replies (`Ahead.written`) and is remembered as always.
 
 Everything else runs for one client at a time, and `Together.one_by_one` says why:
 - a step that is not array code throughout, or whose reply for one client differs from what that client answers by
-  itself (checked once for each group): from then on;
-- a client whose reply is not finite, and a group in which a step raised an error of the library: in this exchange, so
-  that an error names the client it belongs to.
+  itself (checked once for each group, and for each way that its memory sends a step): from then on;
+- a client in whose reply or memory something is not finite, and a group in which a step raised an error of the library:
+  in this exchange, so that an error names the client it belongs to.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import array_api_compat as api
 import numpy as np
@@ -54,15 +55,23 @@ MOST_PADDING = 2.0
 # How many clients a stack has at least, where a step for all of them did not fit into memory: it is halved until then.
 FEWEST = 2
 
-Answer = tuple[Part, Counts, float]
+
+class _Answer(NamedTuple):
+    """What one call came to for one client."""
+
+    part: Part
+    counts: Counts
+    seconds: float
+    written: dict[str, Value]  # to its memory
 
 
 @dataclass(eq=False)
 class _Group:
-    """A stack, and whether a step's answers for it were compared with those of a client by itself."""
+    """A stack, and where a step's answers for it were compared with those of a client by itself: for which keys that
+    the clients had in their memories, or had not."""
 
     stack: Stack
-    compared: bool = False
+    compared: set[frozenset[tuple[str, bool]]] = field(default_factory=set)
 
 
 class Computes(Protocol):
@@ -89,10 +98,25 @@ class _Call:
     requests: Mapping[str, Request]
     memories: Mapping[str, Memory]
 
-    def enter(self, client: Client) -> None:
+    @property
+    def scope(self) -> str:
+        return scope_of(self.route[0])
+
+    def enter(self, client: Client, memory: Memory | None = None) -> None:
+        """Begin the call, with the client's memory or with another one."""
         head = self.requests[client.name].preamble
         moment = (head.seed, head.round, head.exchange, self.index)
-        client.enter(self.memories[client.name], moment, scope_of(self.route[0]))
+        client.enter(self.memories[client.name] if memory is None else memory, moment, self.scope)
+
+    def enter_by_itself(self, client: Client) -> None:
+        """Begin the call with a copy of the memory, in arrays that the loss computes with: what the step writes there
+        is compared and forgotten."""
+        known = self.memories[client.name]
+        items = known.data
+        if self.loss is not None:
+            own = [key for key in items if key.startswith(self.scope)]
+            items = items | {key: client.localise(items[key]) for key in own}
+        self.enter(client, Memory(items, known.types))
 
 
 class Together:
@@ -131,7 +155,8 @@ class Together:
         """The results of clients that are asked the same."""
         request = next(iter(requests.values()))
         memories: dict[str, Memory] = {}
-        found: dict[str, list[Answer]] = {}
+        found: dict[str, list[_Answer]] = {}
+        written: dict[str, dict[tuple[str, str], Value]] = {}
         # Only the first calls: one after a call that is not run here would be run out of turn.
         for index, route in enumerate(request.routes.value):
             name = ".".join(route[:2])
@@ -146,16 +171,19 @@ class Together:
             call = _Call(name, _converting(protocol), route, index, request.arguments[index], requests, memories)
             for name, answer in self._run(call):
                 found.setdefault(name, []).append(answer)
+                for key, value in answer.written.items():
+                    memories[name].put(call.scope, key, value)  # for the next call
+                    written.setdefault(name, {})[call.scope, key] = value
             memories = {name: memory for name, memory in memories.items() if len(found.get(name, ())) > index}
         for name, answers in found.items():
-            parts, counts, seconds = zip(*answers, strict=True)
-            yield name, Ahead(list(parts), list(counts), sum(seconds))
+            parts, counts, seconds, _ = zip(*answers, strict=True)
+            yield name, Ahead(list(parts), list(counts), sum(seconds), written.get(name, {}))
 
     def _is_marked(self, route: Route, requests: Mapping[str, Request]) -> bool:
         found = self._runtimes[next(iter(requests))].steps.get((route[0], route[1]))
         return found is not None and runs_together(found[1])
 
-    def _run(self, call: _Call) -> Iterator[tuple[str, Answer]]:
+    def _run(self, call: _Call) -> Iterator[tuple[str, _Answer]]:
         """One call, for all groups."""
         for name in call.memories:
             call.enter(self._clients[name])  # from here on its design is the one that this call sees
@@ -168,15 +196,17 @@ class Together:
 
     def _run_group(
         self, call: _Call, group: _Group, stack: Stack, groups: list[_Group]
-    ) -> Iterator[tuple[str, Answer]]:
+    ) -> Iterator[tuple[str, _Answer]]:
+        kept = stack is group.stack and group in groups  # and not made for this exchange
         try:
             found = [*self._call(call, group, stack)]
         except Split as split:
             places: dict[object, list[int]] = {}
             for place, answer in enumerate(split.answers):
                 places.setdefault(answer, []).append(place)
-            parts = [_Group(stack.take(some)) for some in places.values() if len(some) > 1]
-            if stack is group.stack:  # for good
+            compared = {} if split.lasting else {"compared": group.compared}
+            parts = [_Group(stack.take(some), **compared) for some in places.values() if len(some) > 1]
+            if kept and split.lasting:
                 groups.remove(group)
                 groups.extend(parts)
                 lone = [some[0] for some in places.values() if len(some) == 1]
@@ -185,11 +215,12 @@ class Together:
                 yield from self._run_group(call, part, part.stack, groups)
         except MemoryError as error:
             _log.debug("%s, for %d clients together: %s", call.name, len(stack), error)
-            if len(stack) >= 2 * FEWEST and stack is group.stack:
+            if len(stack) >= 2 * FEWEST:
                 middle = len(stack) // 2
                 halves = [_Group(stack.take(range(middle))), _Group(stack.take(range(middle, len(stack))))]
-                groups.remove(group)
-                groups.extend(halves)
+                if kept:
+                    groups.remove(group)
+                    groups.extend(halves)
                 for half in halves:
                     yield from self._run_group(call, half, half.stack, groups)
         except FedsolveError as error:  # asked by itself, the client it is about says so
@@ -201,7 +232,7 @@ class Together:
         else:
             yield from found
 
-    def _call(self, call: _Call, group: _Group, stack: Stack) -> Iterator[tuple[str, Answer]]:
+    def _call(self, call: _Call, group: _Group, stack: Stack) -> Iterator[tuple[str, _Answer]]:
         """One call for one stack."""
         step = self._runtimes[stack.clients[0].name].agreed_step(call.route)
         assert step is not None
@@ -214,16 +245,18 @@ class Together:
         started = perf_counter()
         replies = stack.call(partial(function, protocol), call.arguments.value, contract.returns)
         seconds = (perf_counter() - started) / len(stack)
-        if replies.finite and not group.compared:
+        if replies.finite and replies.looked_up not in group.compared:
             place = min(replies.finite, key=lambda place: stack.clients[place].n_samples)  # padded most
             if call.loss is None or call.loss.in_double() is call.loss:
-                call.enter(stack.clients[place])
+                call.enter_by_itself(stack.clients[place])
                 _compare(stack.clients[place], partial(function, protocol), call.arguments, replies, place)
             else:
                 self._compare_in_double(call, stack, place)
-            group.compared = True
+            group.compared.add(replies.looked_up)
         for place in replies.finite:
-            yield stack.clients[place].name, (Part(replies.value(place)), replies.counts(place), seconds)
+            name = stack.clients[place].name
+            written = replies.written(place, self._clients[name])
+            yield name, _Answer(Part(replies.value(place)), replies.counts(place), seconds, written)
 
     def _compare_in_double(self, call: _Call, stack: Stack, place: int) -> None:
         """Compare the client that is padded most, beside the largest, in float64. Raises NotTogether if they differ."""
@@ -240,7 +273,7 @@ class Together:
         for client in twins:
             call.enter(client)
         replies = Stack.of(twins).call(exact, arguments.value, contract.returns)
-        call.enter(twins[0])
+        call.enter_by_itself(twins[0])
         _compare(twins[0], exact, arguments, replies, 0)
 
     def _groups_for(self, call: _Call) -> list[_Group]:
@@ -320,16 +353,25 @@ def _cut(clients: Sequence[Client], most: int) -> Iterator[list[Client]]:
 
 
 def _compare(client: Client, step: Callable[..., Value], arguments: Part, replies: Replies, place: int) -> None:
-    """Ask one client by itself as well. Raises NotTogether if it answers something else."""
+    """Ask one client by itself as well; it is in a call with a memory for this alone. Raises NotTogether if it answers,
+    or remembers, something else."""
     own = {name: client.localise(value) for name, value in arguments.value.items()}
+    memory, before = client.memory, client.memory.data
     alone, together = client.globalise(step(client, **own)), replies.value(place)
     if client.counts != replies.counts(place):
         raise NotTogether(f"client {client.name!r} by itself counts {client.counts}, together {replies.counts(place)}")
-    if not _close(alone, together, TOLERANCE * replies.largest):
-        raise NotTogether(
-            f"client {client.name!r} by itself answers otherwise than together: sums over samples must be weighted by "
-            "client.sample_weight"
-        )
+    kept = client.globalise(replies.written(place, client))
+    changed = {key for key in memory if memory[key] is not before.get(memory.scope + key, memory)}
+    remembered = client.globalise({key: memory[key] for key in memory if key in changed or key in kept})
+    for what, a, b, largest in (
+        ("answers", alone, together, replies.largest),
+        ("remembers", remembered, kept, replies.largest_written),
+    ):
+        if not _close(a, b, TOLERANCE * largest):
+            raise NotTogether(
+                f"client {client.name!r} by itself {what} otherwise than together: sums over samples must be weighted "
+                "by client.sample_weight"
+            )
 
 
 def _close(a: Value, b: Value, bound: float) -> bool:

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from fedsolve.errors import ConfigError, WrongType
 from fedsolve.federation.client import Client
+from fedsolve.federation.stacked import StandIn
 from fedsolve.losses import LinearLoss, Loss
 from fedsolve.typing import Array
 
@@ -76,7 +77,9 @@ def declare_needs(algorithm: object, local: LocalSolver | None, *, pull: bool) -
 def reach_of(local: LocalSolver, client: Client) -> float | None:
     """What `LocalSolver.reach` says; None for a solver that does not say."""
     reach = getattr(local, "reach", None)
-    found: float | None = None if reach is None else reach(client)
+    if reach is None:
+        return None
+    found: float | None = client.of_each(reach) if isinstance(client, StandIn) else reach(client)
     return found
 
 

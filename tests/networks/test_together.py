@@ -105,17 +105,6 @@ def test_fedprox_too() -> None:
     assert transport.one_by_one == {}
 
 
-@pytest.mark.parametrize("kind", [fs.FedDyn, fs.Scaffold])
-def test_methods_that_remember_are_measured_together(kind: Any, calls: list[tuple[int, str]]) -> None:
-    """What they remember at a client is out of a stack's reach: their steps run for one client after the other."""
-    algorithm = kind(network(dtype="float64"), local=fs.GradientSteps(epochs=2, step_size=0.05, batch_size=16))
-    alone, joint, transport = both(algorithm, federation(sizes=UNEQUAL))
-    assert joint.model.w.tobytes() == alone.model.w.tobytes()
-    assert joint.ledger.records == alone.ledger.records
-    assert transport.one_by_one == {}  # nothing that is marked
-    assert calls
-
-
 def test_a_part_of_the_clients_in_a_round() -> None:
     some = fs.Participation(fraction=0.5)
     alone, joint, _ = both(
