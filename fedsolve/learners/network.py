@@ -12,7 +12,7 @@ import numpy as np
 from fedsolve.errors import ConfigError, WrongType
 from fedsolve.features.base import dense
 from fedsolve.learners.base import Arrays, Fitting, Function, WeakLearner
-from fedsolve.networks.architecture import Architecture
+from fedsolve.networks.architecture import Architecture, check_architecture
 from fedsolve.networks.library import checked_device, torch_library
 from fedsolve.networks.modules import flat_module, initial_weights
 from fedsolve.networks.tensors import weight_scale
@@ -74,8 +74,7 @@ class NetworkLearner(WeakLearner):
     reader: ClassVar[Reader] = Reader(Listed("architecture", Architecture.known))
 
     def __post_init__(self) -> None:
-        if isinstance(self.architecture, type) or not isinstance(self.architecture, Architecture):
-            raise ConfigError(f"architecture is an architecture such as MLP((64,)), got {self.architecture!r}")
+        check_architecture(self.architecture)
         whole("epochs", self.epochs, 1)
         if self.batch_size is not None:
             whole("batch_size", self.batch_size, 1)

@@ -26,7 +26,7 @@ from fedsolve.losses.poisson import Poisson
 from fedsolve.losses.softmax import Softmax
 from fedsolve.losses.squared import Squared
 from fedsolve.models.network import NetworkModel
-from fedsolve.networks.architecture import Architecture
+from fedsolve.networks.architecture import Architecture, check_architecture
 from fedsolve.networks.augmentation import Augmentation
 from fedsolve.networks.library import checked_device, torch_library
 from fedsolve.networks.modules import FlatModule, flat_module, initial_weights
@@ -74,8 +74,7 @@ class Network(Loss):
     converts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.architecture, type) or not isinstance(self.architecture, Architecture):
-            raise ConfigError(f"architecture is an architecture such as MLP((64,)), got {self.architecture!r}")
+        check_architecture(self.architecture)
         if isinstance(self.loss, type) or not isinstance(self.loss, Pointwise):
             raise ConfigError(f"loss is a loss of predictions such as Softmax(classes=10), got {self.loss!r}")
         if isinstance(self.loss, LinearLoss):

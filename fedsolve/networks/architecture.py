@@ -69,6 +69,21 @@ class Architecture(ABC):
             raise DataError(f"not a {name}: {error}") from None
 
 
+def check_architecture(given: object) -> None:
+    """Raise ConfigError for what is no architecture, and for one whose model could not be saved after the run."""
+    if isinstance(given, type) or not isinstance(given, Architecture):
+        own = "; for a torch module of your own write an Architecture whose `build` makes it, see help(fs.Architecture)"
+        raise ConfigError(f"architecture is an architecture such as MLP((64,)), got {given!r}{own}")
+    try:
+        given.to_plain()
+        hash(given)
+    except (ConfigError, TypeError) as error:
+        raise ConfigError(
+            f"{type(given).__name__} is no architecture yet: write a @dataclass(frozen=True) whose fields are numbers, "
+            f"text, None and tuples of these ({error})"
+        ) from None
+
+
 def activation_module(name: str) -> nn.Module:
     """A new module of an activation."""
     module: nn.Module = getattr(torch_library().nn, ACTIVATIONS[name])()

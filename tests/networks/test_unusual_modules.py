@@ -172,3 +172,37 @@ def test_a_model_for_one_number_of_outputs_is_saved_and_predicts(tmp_path: Path)
 
 def test_first_weights_of_any_float_type_are_torchs() -> None:
     assert initial_weights(Unusual("brain_float"), 4, 3, seed=1).dtype == np.float64
+
+
+class Plain(fs.Architecture):
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def build(self, inputs: int, outputs: int) -> Any:
+        return torch.nn.Linear(inputs, outputs)
+
+
+@dataclass
+class Thawed(fs.Architecture):
+    width: int = 3
+
+    def build(self, inputs: int, outputs: int) -> Any:
+        return torch.nn.Linear(inputs, outputs)
+
+
+@dataclass(frozen=True)
+class Listed(fs.Architecture):
+    widths: Any
+
+    def build(self, inputs: int, outputs: int) -> Any:
+        return torch.nn.Linear(inputs, outputs)
+
+
+@pytest.mark.parametrize("make", [fs.Network, fs.NetworkLearner])
+def test_architectures_that_could_not_be_saved_are_rejected_before_a_run(make: Any) -> None:
+    for wrong in (Plain(3), Thawed(), Listed([3]), Listed(torch.nn.ReLU())):
+        with pytest.raises(ConfigError, match="frozen=True"):
+            make(wrong)
+    with pytest.raises(ConfigError, match="write an Architecture whose `build`"):
+        make(torch.nn.Linear(3, 2))
+    assert make(Listed((3, "wide"))) is not None
