@@ -51,8 +51,8 @@ class Network(Loss):
 
     Args:
         architecture: `MLP`, `CNN`, or an `Architecture` of your own.
-        loss: ℓ of the outputs: `Squared()` (default), `Logistic()` or `Softmax(classes=…)`, without penalties,
-            intercept and features of its own.
+        loss: ℓ of the outputs: `Squared()` (default), `Logistic()`, `Softmax(classes=…)` or `Poisson()`, without
+            penalties, intercept and features of its own.
         l2: Adds (l2/2) ‖w‖² over all parameters, which is torch's weight decay. Default 0.
         dtype: What the parameters are computed and sent with: "float32" (default) or "float64".
         device: "cpu" or "cuda"; None, the default, stays where a torch client's tensors are, else on the CPU.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,9 +14,12 @@ from fedsolve.features.base import dense
 from fedsolve.models.base import Description, Model, Plain, Task
 from fedsolve.networks.architecture import Architecture
 from fedsolve.networks.library import checked_device, torch_library
-from fedsolve.networks.modules import flat_module, outputs_of
+from fedsolve.networks.modules import flat_module, outputs_of, seeded
 from fedsolve.tables.labels import Classes
 from fedsolve.typing import Array
+
+if TYPE_CHECKING:
+    from torch import nn
 
 LINKS = ("identity", "logistic", "softmax", "exponential")
 ROWS = 2048  # rows whose activations are held at once
@@ -152,6 +155,18 @@ class NetworkModel(Model):
     def on(self, device: str) -> NetworkModel:
         """The model on another device, "cpu" or "cuda"."""
         return replace(self, device=device)
+
+    def module(self) -> nn.Module:
+        """A torch module with these weights, on the CPU, in the type they have: what `architecture.build` makes. It
+        takes what the model takes after preprocessing, as a tensor, and gives the outputs before the link."""
+        if self.inputs is None:
+            raise ConfigError("this model does not know how many columns it takes: it is the model of no run")
+        torch = torch_library()
+        outputs = self.outputs or outputs_of(self.architecture, self.inputs, self.w.size)
+        with seeded(0):  # the weights that it begins with are replaced
+            made = self.architecture.build(self.inputs, outputs).to(torch.tensor(self.w).dtype)
+        torch.nn.utils.vector_to_parameters(torch.tensor(self.w), made.parameters())
+        return made
 
     # ── describing ──
 

@@ -34,8 +34,9 @@ class Architecture(ABC):
                 return MyModule(inputs, self.width, outputs)
 
     The module takes a matrix with `inputs` columns, a row for each sample, and returns one with `outputs` columns. It
-    must treat each row by itself and alike: modules with buffers (BatchNorm) and modules that draw by chance (Dropout)
-    are rejected. Models are saved under the name of the class; a program that reads them must import it.
+    must treat each row by itself and alike, and learns all of its parameters: modules with buffers (BatchNorm), modules
+    that draw by chance (Dropout) or change their inputs in place, and frozen parameters are rejected. Models are
+    saved under the name of the class; a program that reads them must import it.
     """
 
     known: ClassVar[dict[str, type[Architecture]]] = {}  # by name, for models that are read back

@@ -170,6 +170,23 @@ def test_a_model_for_one_number_of_outputs_is_saved_and_predicts(tmp_path: Path)
         again.predict(X[:, :4])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["tied", "recurrent", "wide_head"])
+def test_the_torch_module_of_a_model(kind: str, dtype: Any) -> None:
+    """It puts out what the model does, and its parameters start the run where that ended."""
+    loss, clients = loss_of(kind, dtype=dtype), federation()
+    model = fs.run(fs.FedAvg(loss, STEPS), clients, rounds=2).model
+    before = torch.get_rng_state()
+    own = model.module()
+    assert torch.equal(before, torch.get_rng_state())
+    X = torch.tensor(clients[0].X, dtype=getattr(torch, dtype))
+    np.testing.assert_allclose(own(X).detach().numpy(), model.decision_function(clients[0].X), rtol=1e-6, atol=1e-6)
+    w = torch.nn.utils.parameters_to_vector(own.parameters()).detach().numpy()
+    assert np.array_equal(fs.run(fs.FedAvg(loss, STEPS), clients, rounds=0, warm_start=w).model.w, model.w)
+    with pytest.raises(ConfigError, match="the model of no run"):
+        loss.model(model.w).module()
+
+
 def test_first_weights_of_any_float_type_are_torchs() -> None:
     assert initial_weights(Unusual("brain_float"), 4, 3, seed=1).dtype == np.float64
 
