@@ -15,6 +15,7 @@ from fedsolve.models.base import Description, Model, Plain, Task
 from fedsolve.networks.architecture import Architecture
 from fedsolve.networks.library import checked_device, torch_library
 from fedsolve.networks.modules import flat_module, outputs_of, seeded
+from fedsolve.networks.tensors import writable
 from fedsolve.tables.labels import Classes
 from fedsolve.typing import Array
 
@@ -97,7 +98,7 @@ class NetworkModel(Model):
         parts = []
         with torch.no_grad():
             for start in range(0, len(X), ROWS):
-                rows = torch.as_tensor(np.ascontiguousarray(X[start : start + ROWS]), dtype=w.dtype, device=place)
+                rows = torch.as_tensor(writable(X[start : start + ROWS]), dtype=w.dtype, device=place)
                 parts.append(net(w, rows).double().cpu().numpy())
         return np.concatenate(parts) if parts else np.zeros((0, outputs))
 

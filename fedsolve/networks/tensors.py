@@ -36,7 +36,7 @@ class TensorClient(Client):
         def tensor(array: Array | None) -> Array | None:
             if array is None:
                 return None
-            given = array if torch.is_tensor(array) else torch.as_tensor(np.ascontiguousarray(to_numpy(dense(array))))
+            given = array if torch.is_tensor(array) else torch.as_tensor(writable(to_numpy(dense(array))))
             return given.to(device=place, dtype=kind)
 
         made = cls.__new__(cls)
@@ -111,6 +111,12 @@ class TensorClient(Client):
             part.sample_weight = take(self.sample_weight, where, axis=0)
             part.weight = float(part.sample_weight.sum()) or 1.0
         return part
+
+
+def writable(array: Array) -> Array:
+    """A NumPy array as torch takes it without a warning: contiguous, and a copy where it is read-only."""
+    flat = np.ascontiguousarray(array)
+    return flat if flat.flags.writeable else flat.copy()
 
 
 def weight_scale(total: float, samples: int) -> float:

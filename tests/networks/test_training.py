@@ -282,6 +282,26 @@ def test_a_network_is_judged_by_another_loss_as_a_whole_model() -> None:
         )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_read_only_rows_are_learned_from_without_a_warning(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch warns of an array that is not writable, once in a process: here it must not get one."""
+    given, plain = [], torch.as_tensor
+
+    def watched(array: Any, *args: Any, **options: Any) -> Any:
+        given.append(getattr(getattr(array, "flags", None), "writeable", True))
+        return plain(array, *args, **options)
+
+    monkeypatch.setattr(torch, "as_tensor", watched)
+    clients = federation(weights=True)
+    for one in clients:
+        for array in (one.X, one.y, one.sample_weight):
+            array.flags.writeable = False
+    run = fs.run(fs.FedAvg(network(dtype=dtype), fs.GradientSteps(1, 0.1)), clients, rounds=1)
+    run.model.predict(clients[0].X)
+    assert given
+    assert all(given)
+
+
 def test_files_that_are_no_network() -> None:
     from fedsolve.models.base import from_parts, to_parts
 
