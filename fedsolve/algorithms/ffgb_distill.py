@@ -52,7 +52,7 @@ class State:
 class FFGBDistill:
     """Local functional gradients, averaged as functions and distilled into one network.
 
-    loss       the objective: a `Network`
+    loss       the objective: a `Network`; its l2, which is of weights and not of functions, has no part in the steps
     step_size  the functional learning rate η (default 10, the paper's): smaller is slower, much larger collapses
     local      how a client fits its network (default Adam(epochs=100, batch_size=64), the paper's)
     distil     how the server does (default Distil(): the same, by equation 17)

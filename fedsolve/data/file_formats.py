@@ -95,6 +95,17 @@ def read_csv(
     )
 
 
+def read_inputs(path: FilePath, *, drop: Sequence[str | int] = (), **table: Any) -> tuple[Array, tuple[str, ...]]:
+    """A csv file without a target as a matrix, and the names of its columns; the options are those of `read_csv`."""
+    columns = read_columns(path, **table)
+    names = list(columns)
+    left_out = {_column_name(path, column, names) for column in drop}
+    kept = tuple(name for name in names if name not in left_out)
+    if not kept:
+        raise DataError(f"{path}: no column left for features besides {sorted(left_out)}; check drop=.")
+    return _matrix([columns[name] for name in kept]), kept
+
+
 def read_columns(
     path: FilePath,
     *,

@@ -26,13 +26,14 @@ ROWS = 2048  # rows whose activations are held at once
 
 
 def with_targets(client: Client, y: Array) -> Client:
-    """The same rows with other targets, of the client's kind of array. Chance and accounts stay the client's own."""
+    """The same rows with other targets, of the client's kind of array. Chance and accounts stay the client's own. An
+    offset is not kept: the rows' own targets were reached from it, these are not."""
     twin = type(client).__new__(type(client))
     for kind in type(client).__mro__:
         for slot in getattr(kind, "__slots__", ()):
             if slot != "__weakref__" and hasattr(client, slot):
                 setattr(twin, slot, getattr(client, slot))
-    twin.y, twin._cache = y, {}
+    twin.y, twin.offset, twin._cache = y, None, {}
     return twin
 
 
@@ -50,7 +51,7 @@ def outputs(loss: Network, client: Client, w: Array) -> Array:
     """η(x; w) of each row, a row each. `client` has tensors; each row counts as an evaluation of the loss."""
     client.count("losses", client.n_samples)
     X = client.design.sample
-    net = flat_module(loss.architecture, X.shape[1], _output_count(loss.architecture, X.shape[1], w.shape[0]))
+    net = flat_module(loss.architecture, X.shape[1], _output_count(loss, X.shape[1], w.shape[0]))
     with torch_library().no_grad():
         if X.shape[0] <= ROWS:
             return net(w, X)
@@ -74,7 +75,7 @@ def functional_gradient(loss: Network, client: Client, w: Array) -> Array:
 def fresh_weights(loss: Network, client: Client, count: int) -> Array:
     """Weights to begin a fit with, so many, as the architecture initialises them, drawn by the client's own seed."""
     inputs = client.design.sample.shape[1]
-    made = _output_count(loss.architecture, inputs, count)
+    made = _output_count(loss, inputs, count)
 
     def drawn(rng: np.random.Generator, samples: int) -> Array:
         seed = int(rng.integers(2**31))
@@ -83,12 +84,16 @@ def fresh_weights(loss: Network, client: Client, count: int) -> Array:
     return client.draw(drawn)
 
 
+def _output_count(loss: Network, inputs: int, count: int) -> int:
+    return _outputs_for(loss.architecture, inputs, count, loss.output_count)
+
+
 @lru_cache(maxsize=32)
-def _output_count(architecture: Architecture, inputs: int, count: int) -> int:
+def _outputs_for(architecture: Architecture, inputs: int, count: int, known: int | None) -> int:
     """For how many outputs a network of this architecture has so many weights; the module for them is built, too."""
 
     def build() -> int:
-        found = outputs_of(architecture, inputs, count)
+        found = known or outputs_of(architecture, inputs, count)
         flat_module(architecture, inputs, found)
         return found
 

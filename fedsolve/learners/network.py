@@ -12,9 +12,10 @@ import numpy as np
 from fedsolve.errors import ConfigError, WrongType
 from fedsolve.features.base import dense
 from fedsolve.learners.base import Arrays, Fitting, Function, WeakLearner
-from fedsolve.networks.architecture import Architecture
+from fedsolve.networks.architecture import Architecture, check_architecture
 from fedsolve.networks.library import checked_device, torch_library
 from fedsolve.networks.modules import flat_module, initial_weights
+from fedsolve.networks.tensors import weight_scale
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.numerics.scalars import at_least_zero, positive, whole
 from fedsolve.plain import Reader
@@ -73,8 +74,7 @@ class NetworkLearner(WeakLearner):
     reader: ClassVar[Reader] = Reader(Listed("architecture", Architecture.known))
 
     def __post_init__(self) -> None:
-        if isinstance(self.architecture, type) or not isinstance(self.architecture, Architecture):
-            raise ConfigError(f"architecture is an architecture such as MLP((64,)), got {self.architecture!r}")
+        check_architecture(self.architecture)
         whole("epochs", self.epochs, 1)
         if self.batch_size is not None:
             whole("batch_size", self.batch_size, 1)
@@ -95,7 +95,9 @@ class NetworkLearner(WeakLearner):
             kept["rows"] = _tensor(dense(fitting.X), self.dtype, place)
         X = kept["rows"]
         target = _tensor(fitting.target, self.dtype, place).reshape(len(fitting.target), -1)
-        weight = None if fitting.weight is None else _tensor(fitting.weight, self.dtype, place)
+        weight = fitting.weight
+        if weight is not None:
+            weight = _tensor(weight * weight_scale(float(weight.sum()), len(weight)), self.dtype, place)
         inputs, seed = int(fitting.X.shape[1]), int(fitting.rng.integers(2**31))
         w = _tensor(initial_weights(self.architecture, inputs, prod(outputs), seed), self.dtype, place)
         w = self._trained(w, X, target, weight, fitting.rng)

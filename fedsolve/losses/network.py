@@ -26,7 +26,7 @@ from fedsolve.losses.poisson import Poisson
 from fedsolve.losses.softmax import Softmax
 from fedsolve.losses.squared import Squared
 from fedsolve.models.network import NetworkModel
-from fedsolve.networks.architecture import Architecture
+from fedsolve.networks.architecture import Architecture, check_architecture
 from fedsolve.networks.augmentation import Augmentation
 from fedsolve.networks.library import checked_device, torch_library
 from fedsolve.networks.modules import FlatModule, flat_module, initial_weights
@@ -51,8 +51,8 @@ class Network(Loss):
 
     Args:
         architecture: `MLP`, `CNN`, or an `Architecture` of your own.
-        loss: ℓ of the outputs: `Squared()` (default), `Logistic()` or `Softmax(classes=…)`, without penalties,
-            intercept and features of its own.
+        loss: ℓ of the outputs: `Squared()` (default), `Logistic()`, `Softmax(classes=…)` or `Poisson()`, without
+            penalties, intercept and features of its own.
         l2: Adds (l2/2) ‖w‖² over all parameters, which is torch's weight decay. Default 0.
         dtype: What the parameters are computed and sent with: "float32" (default) or "float64".
         device: "cpu" or "cuda"; None, the default, stays where a torch client's tensors are, else on the CPU.
@@ -74,8 +74,7 @@ class Network(Loss):
     converts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.architecture, type) or not isinstance(self.architecture, Architecture):
-            raise ConfigError(f"architecture is an architecture such as MLP((64,)), got {self.architecture!r}")
+        check_architecture(self.architecture)
         if isinstance(self.loss, type) or not isinstance(self.loss, Pointwise):
             raise ConfigError(f"loss is a loss of predictions such as Softmax(classes=10), got {self.loss!r}")
         if isinstance(self.loss, LinearLoss):
@@ -309,10 +308,15 @@ class Network(Loss):
         link = next((link for kind, link in LINKS.items() if isinstance(self.loss, kind)), "identity")
         with np.errstate(over="ignore"):  # of a run that diverged
             own = np.asarray(w).astype(self.dtype)
-        return NetworkModel(own, self.architecture, link, device=self.device)
+        return NetworkModel(own, self.architecture, link, outputs=self.output_count, device=self.device)
+
+    @property
+    def output_count(self) -> int | None:
+        """How many numbers the network puts out for a row, where ℓ says so; None where the targets do."""
+        return self.loss.classes if isinstance(self.loss, Softmax) else None
 
     def _outputs(self, outputs: tuple[int, ...]) -> int:
-        return self.loss.classes if isinstance(self.loss, Softmax) else prod(outputs)
+        return self.output_count or prod(outputs)
 
 
 def _autograd(function: Callable[[Array], Array]) -> Callable[[Array], Array]:

@@ -197,6 +197,11 @@ class LinearModel(LinkedModel):
         were preprocessed where these are not or the other way round, or on other features of them.
         """
         run, start, instead = task.whole, task.role, task.instead
+        if task.architecture is not None:
+            raise ConfigError(
+                f"{start} is a linear model, and {run} trains a {task.architecture!r}: start from a network of "
+                "the same architecture"
+            )
         if (self.transform is not None) != task.preprocessed:
             ours, theirs = ("a preprocess=", "without one") if task.preprocessed else ("no preprocess=", "behind one")
             raise ConfigError(f"{run} has {ours}, and the model of {start} was fitted {theirs}; {instead}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,9 +14,13 @@ from fedsolve.features.base import dense
 from fedsolve.models.base import Description, Model, Plain, Task
 from fedsolve.networks.architecture import Architecture
 from fedsolve.networks.library import checked_device, torch_library
-from fedsolve.networks.modules import flat_module, outputs_of
+from fedsolve.networks.modules import flat_module, outputs_of, seeded
+from fedsolve.networks.tensors import writable
 from fedsolve.tables.labels import Classes
 from fedsolve.typing import Array
+
+if TYPE_CHECKING:
+    from torch import nn
 
 LINKS = ("identity", "logistic", "softmax", "exponential")
 ROWS = 2048  # rows whose activations are held at once
@@ -34,6 +38,7 @@ class NetworkModel(Model):
         transform: The preprocessing the run agreed on: raw columns go in.
         feature_names: The names of the columns after preprocessing.
         inputs: How many columns it takes after preprocessing; None: as many as the first rows that it is given have.
+        outputs: How many numbers it puts out for a row; None: as many as its weights are for.
         device: Where it computes, "cpu" or "cuda"; None is the CPU. Not saved.
     """
 
@@ -44,6 +49,7 @@ class NetworkModel(Model):
     transform: Transform | None = None
     feature_names: tuple[str, ...] | None = None
     inputs: int | None = None
+    outputs: int | None = None
     device: str | None = None
 
     kind: ClassVar[str] = "network"
@@ -80,15 +86,21 @@ class NetworkModel(Model):
 
     def _outputs(self, X: Array) -> Array:
         torch = torch_library()
-        net = flat_module(self.architecture, X.shape[1], outputs_of(self.architecture, X.shape[1], self.w.size))
+        outputs = self.outputs or outputs_of(self.architecture, X.shape[1], self.w.size)
+        net = flat_module(self.architecture, X.shape[1], outputs)
+        if net.count != self.w.size:
+            raise ConfigError(
+                f"{self.architecture!r} has no {self.w.size:,} weights for {X.shape[1]} inputs and {outputs} outputs, "
+                f"but {net.count:,}"
+            )
         place = checked_device(self.device or "cpu")
         w = torch.tensor(self.w, device=place)
         parts = []
         with torch.no_grad():
             for start in range(0, len(X), ROWS):
-                rows = torch.as_tensor(np.ascontiguousarray(X[start : start + ROWS]), dtype=w.dtype, device=place)
+                rows = torch.as_tensor(writable(X[start : start + ROWS]), dtype=w.dtype, device=place)
                 parts.append(net(w, rows).double().cpu().numpy())
-        return np.concatenate(parts) if parts else np.zeros((0, outputs_of(self.architecture, X.shape[1], self.w.size)))
+        return np.concatenate(parts) if parts else np.zeros((0, outputs))
 
     def predict_proba(self, X: Array) -> Array:
         """The probability of each class, a column for each (0 first)."""
@@ -130,6 +142,8 @@ class NetworkModel(Model):
         """How many classes it tells apart; None for a regression, and where the number of inputs is not known yet."""
         if self.link == "logistic":
             return 2
+        if self.link == "softmax" and self.outputs is not None:
+            return self.outputs
         if self.link != "softmax" or self.inputs is None:
             return len(self.classes) if self.link == "softmax" and self.classes is not None else None
         return outputs_of(self.architecture, self.inputs, self.w.size)
@@ -142,6 +156,18 @@ class NetworkModel(Model):
     def on(self, device: str) -> NetworkModel:
         """The model on another device, "cpu" or "cuda"."""
         return replace(self, device=device)
+
+    def module(self) -> nn.Module:
+        """A torch module with these weights, on the CPU, in the type they have: what `architecture.build` makes. It
+        takes what the model takes after preprocessing, as a tensor, and gives the outputs before the link."""
+        if self.inputs is None:
+            raise ConfigError("this model does not know how many columns it takes: it is the model of no run")
+        torch = torch_library()
+        outputs = self.outputs or outputs_of(self.architecture, self.inputs, self.w.size)
+        with seeded(0):  # the weights that it begins with are replaced
+            made = self.architecture.build(self.inputs, outputs).to(torch.tensor(self.w).dtype)
+        torch.nn.utils.vector_to_parameters(torch.tensor(self.w), made.parameters())
+        return made
 
     # ── describing ──
 
@@ -196,6 +222,7 @@ class NetworkModel(Model):
             "transform": None if self.transform is None else self.transform.to_plain(),
             "feature_names": self.feature_names,
             "inputs": self.inputs,
+            "outputs": self.outputs,
         }
 
     @classmethod
@@ -212,4 +239,5 @@ class NetworkModel(Model):
             None if transform is None else Transform.from_plain(transform),
             None if names is None else tuple(names),
             settings["inputs"],
+            settings.get("outputs"),
         )

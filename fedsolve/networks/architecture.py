@@ -34,8 +34,9 @@ class Architecture(ABC):
                 return MyModule(inputs, self.width, outputs)
 
     The module takes a matrix with `inputs` columns, a row for each sample, and returns one with `outputs` columns. It
-    must treat each row by itself and alike: modules with buffers (BatchNorm) and modules that draw by chance (Dropout)
-    are rejected. Models are saved under the name of the class; a program that reads them must import it.
+    must treat each row by itself and alike, and learns all of its parameters: modules with buffers (BatchNorm), modules
+    that draw by chance (Dropout) or change their inputs in place, and frozen parameters are rejected. Models are
+    saved under the name of the class; a program that reads them must import it.
     """
 
     known: ClassVar[dict[str, type[Architecture]]] = {}  # by name, for models that are read back
@@ -67,6 +68,21 @@ class Architecture(ABC):
             return Reader().make(Architecture.known[name], plain, name)
         except InputError as error:
             raise DataError(f"not a {name}: {error}") from None
+
+
+def check_architecture(given: object) -> None:
+    """Raise ConfigError for what is no architecture, and for one whose model could not be saved after the run."""
+    if isinstance(given, type) or not isinstance(given, Architecture):
+        own = "; for a torch module of your own write an Architecture whose `build` makes it, see help(fs.Architecture)"
+        raise ConfigError(f"architecture is an architecture such as MLP((64,)), got {given!r}{own}")
+    try:
+        given.to_plain()
+        hash(given)
+    except (ConfigError, TypeError) as error:
+        raise ConfigError(
+            f"{type(given).__name__} is no architecture yet: write a @dataclass(frozen=True) whose fields are numbers, "
+            f"text, None and tuples of these ({error})"
+        ) from None
 
 
 def activation_module(name: str) -> nn.Module:

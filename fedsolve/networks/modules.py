@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,14 +66,25 @@ def initial_weights(architecture: Architecture, inputs: int, outputs: int, seed:
     flat_module(architecture, inputs, outputs)
     with seeded(seed):
         module = _built(architecture, inputs, outputs)
-    return np.concatenate([one.detach().cpu().numpy().reshape(-1) for _, one in module.named_parameters()])
+    return np.concatenate([one.detach().cpu().double().numpy().reshape(-1) for _, one in module.named_parameters()])
 
 
 def outputs_of(architecture: Architecture, inputs: int, count: int) -> int:
     """For how many outputs a module of so many inputs has so many parameters. Raises ConfigError if for none."""
-    one, two = (flat_module(architecture, inputs, outputs).count for outputs in (1, 2))
-    found = 1 + max(0, count - one) // max(1, two - one)  # an output more adds as many parameters as the one before
-    if flat_module(architecture, inputs, found).count != count:
+
+    def counted(outputs: int) -> int:
+        return flat_module(architecture, inputs, outputs).count
+
+    if counted(1) == count:
+        return 1
+    guess = 1 + max(0, count - counted(1)) // max(1, counted(2) - counted(1))  # each output adds as many, as a rule
+    if counted(guess) == count:
+        return guess
+    least, most = 1, 2
+    while counted(most) < count and most < count:  # else more outputs have more parameters, by whatever rule
+        least, most = most, 2 * most
+    found = bisect_left(range(least, most), count, key=counted) + least
+    if counted(found) != count:
         raise ConfigError(f"{architecture!r} has no {count:,} weights for {inputs} inputs, whatever its outputs")
     return found
 
@@ -108,6 +120,16 @@ def _check_parts(architecture: Architecture, module: nn.Module) -> None:
     if not parameters:
         raise ConfigError(f"{who} has no parameters to learn")
     for name, one in parameters.items():
+        if torch_library().nn.parameter.is_lazy(one):
+            raise ConfigError(
+                f"{who}: the parameter {name} has no shape before the module is applied; build the module from "
+                "`inputs`, as in Linear(inputs, …), not LazyLinear(…)"
+            )
+        if not one.requires_grad:
+            raise ConfigError(
+                f"{who}: the parameter {name} has requires_grad=False, and all parameters of a network are learned; "
+                "apply what is fixed to the rows beforehand, or keep it in a plain attribute"
+            )
         if not one.dtype.is_floating_point:
             raise ConfigError(
                 f"{who}: the parameter {name} is of type {one.dtype}; only floating-point ones are learned"
@@ -119,7 +141,7 @@ def _check_rows(architecture: Architecture, made: FlatModule, inputs: int, outpu
     torch, who = torch_library(), type(architecture).__name__
     X = torch.as_tensor(np.random.default_rng(0).standard_normal((PROBED, inputs)), dtype=torch.float32)
     w = torch.cat([one.detach().float().reshape(-1) for one in made.module.parameters()])
-    before = torch.default_generator.get_state()
+    given, before = X.clone(), torch.default_generator.get_state()
     try:
         with torch.no_grad():
             whole, single = made(w, X), [made(w, X[row : row + 1]) for row in range(PROBED)]
@@ -130,6 +152,11 @@ def _check_rows(architecture: Architecture, made: FlatModule, inputs: int, outpu
         ) from error
     finally:
         torch.default_generator.set_state(before)
+    if not torch.equal(X, given):
+        raise ConfigError(
+            f"{who} changes its inputs in place, which are the client's own rows; leave out inplace=True where it "
+            "is the first to get them"
+        )
     for made_of, count in ((whole, PROBED), (single[0], 1)):
         shape = tuple(made_of.shape) if torch.is_tensor(made_of) else type(made_of).__name__
         if shape != (count, outputs):

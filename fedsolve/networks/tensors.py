@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from math import log2
 from typing import Any
 
 import array_api_compat as api
@@ -35,15 +36,18 @@ class TensorClient(Client):
         def tensor(array: Array | None) -> Array | None:
             if array is None:
                 return None
-            given = array if torch.is_tensor(array) else torch.as_tensor(np.ascontiguousarray(to_numpy(dense(array))))
+            given = array if torch.is_tensor(array) else torch.as_tensor(writable(to_numpy(dense(array))))
             return given.to(device=place, dtype=kind)
 
         made = cls.__new__(cls)
         made._owner = weakref.ref(client)
         made._design = DenseDesign(tensor(rows))
         made.y, made.offset = tensor(y), tensor(client.offset)
-        made.sample_weight = tensor(client.sample_weight)
-        made.n_samples, made.weight = client.n_samples, client.weight
+        s, made.n_samples, made.weight = client.sample_weight, client.n_samples, client.weight
+        if s is not None:
+            scale = weight_scale(client.weight, client.n_samples)
+            s, made.weight = s * scale, client.weight * scale
+        made.sample_weight = tensor(s)
         made.name, made.key, made.link = client.name, client.key, client.link
         made.protocols, made.fingerprints = client.protocols, client.fingerprints
         made._set_up(namespace(made.y))
@@ -107,6 +111,18 @@ class TensorClient(Client):
             part.sample_weight = take(self.sample_weight, where, axis=0)
             part.weight = float(part.sample_weight.sum()) or 1.0
         return part
+
+
+def writable(array: Array) -> Array:
+    """A NumPy array as torch takes it without a warning: contiguous, and a copy where it is read-only."""
+    flat = np.ascontiguousarray(array)
+    return flat if flat.flags.writeable else flat.copy()
+
+
+def weight_scale(total: float, samples: int) -> float:
+    """What to multiply sample weights by before they become float32, whose largest is 3e38: near 1 over their mean, and
+    a power of two, so that weighted means keep their bits."""
+    return 2.0 ** -round(log2(total / samples))
 
 
 def _own_device(client: Client) -> str:

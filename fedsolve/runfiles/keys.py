@@ -81,8 +81,9 @@ class Server(Data):
     """Rows of the server's own, without their targets, such as public data to distil on. They have the clients'
     columns, and are preprocessed as theirs are.
 
-    dataset, file  where they are from, read as [data] is; without either, `rows` of the run's own data are set aside
-                   for the server, and no client has them
+    dataset, file  where they are from, read as [data] is, where a csv file may have the clients' columns alone, without
+                   a target; without either, `rows` of the run's own data are set aside for the server, and no client
+                   has them
     rows           so many of them, drawn by `seed`
     """
 

@@ -12,6 +12,8 @@ import numpy as np
 from fedsolve import data
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.data import Dataset
+from fedsolve.data.file_formats import read_inputs
+from fedsolve.data.load import format_of
 from fedsolve.data.preprocessing import Preprocess
 from fedsolve.errors import ConfigError, UnknownName
 from fedsolve.federation.client import Client
@@ -153,8 +155,8 @@ def _server_rows(
     if what is None:
         return loaded, groups, None
     if not what.is_set_aside:
-        own, _ = _load(what, folder)
-        return loaded, groups, Client(SERVER, own.X, None, feature_names=own.feature_names)
+        X, names = _public_rows(what, folder, loaded.X.shape[1])
+        return loaded, groups, Client(SERVER, X, None, feature_names=names)
     assert what.rows is not None
     if what.rows >= loaded.n_samples:
         raise ConfigError(
@@ -165,6 +167,21 @@ def _server_rows(
     kept = replace(loaded, X=loaded.X[~aside], y=loaded.y[~aside], groups=None, columns=None)
     server = Client(SERVER, loaded.X[aside], None, feature_names=loaded.feature_names)
     return kept, None if groups is None else groups[~aside], server
+
+
+def _public_rows(what: keys.Server, folder: Path, features: int) -> tuple[Array, tuple[str, ...] | None]:
+    """The inputs that [server] names, and their names. A csv file without `target` that has as many columns as the
+    clients have features has no labels: its last column is an input, too."""
+    path, options = folder / Path(what.file or "").expanduser(), what.options()
+    if what.file is not None and what.target is None and path.is_file() and (what.format or format_of(path)) == "csv":
+        how: dict[str, Any] = {
+            name: options[name] for name in ("header", "names", "na", "drop", "delimiter") if name in options
+        }
+        X, names = read_inputs(path, **how)
+        if len(names) == features:
+            return X[_drawn(what, len(X))], names
+    own, _ = _load(what, folder)
+    return own.X, own.feature_names
 
 
 def _load(what: keys.Data, folder: Path) -> tuple[Dataset, Array | None]:
@@ -187,9 +204,16 @@ def _load(what: keys.Data, folder: Path) -> tuple[Dataset, Array | None]:
     groups = _groups(what, loaded)
     if what.rows is None or what.rows >= loaded.n_samples:
         return loaded, groups
-    chosen = np.sort(np.random.default_rng(what.seed).choice(loaded.n_samples, what.rows, replace=False))
+    chosen = _drawn(what, loaded.n_samples)
     smaller = replace(loaded, X=loaded.X[chosen], y=loaded.y[chosen], groups=None, columns=None)
     return smaller, None if groups is None else groups[chosen]
+
+
+def _drawn(what: keys.Data, samples: int) -> Array:
+    """The rows that are taken of so many."""
+    if what.rows is None or what.rows >= samples:
+        return np.arange(samples)
+    return np.sort(np.random.default_rng(what.seed).choice(samples, what.rows, replace=False))
 
 
 def _load_file(path: Path, options: dict[str, object]) -> Dataset:

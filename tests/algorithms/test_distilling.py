@@ -258,7 +258,7 @@ def test_models_that_do_not_fit_are_rejected(clients: list[fs.Client], loss: Any
 
 def test_a_linear_model_does_not_start_a_network() -> None:
     model = fs.run(fs.FedAvg(fs.Softmax(classes=3)), federation(), rounds=1).model
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match="is a linear model, and this run trains a MLP"):
         fs.run(fs.FedAvg(LOSS, fs.GradientSteps(step_size=0.1)), federation(), rounds=1, warm_start=model)
 
 
@@ -350,6 +350,49 @@ def test_some_clients_are_asked_in_each_round() -> None:
     found = fs.run(ffgb(), federation(), rounds=3, server=public(), participation=some, measure=0)
     assert [row.cohort for row in found.history[1:]] == [1, 1, 1]
     assert found.history[-1].scalars_up == 3 * WEIGHTS
+
+
+# ── steps that are known exactly ──
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("name", ["labels", "counts", "numbers"])
+def test_offsets_are_no_part_of_the_functions_that_clients_fit(name: str, weights: bool, together: bool) -> None:
+    """f¹ = f⁰ − η mean_i h_i with h_i the weighted least squares fit of dℓ/dη at f⁰ + offset."""
+    rng = np.random.default_rng(3)
+    inner: dict[str, Any] = {"labels": fs.Logistic(), "counts": fs.Poisson(), "numbers": fs.Squared()}
+    loss = fs.Network(fs.MLP(()), inner[name], dtype="float64")
+    start, clients, drop = loss.seeded_start_point(3, (), 0), [], np.zeros(4)
+    for place in range(2):
+        X, offset = rng.standard_normal((40, 3)), rng.standard_normal(40)
+        s = rng.uniform(0.5, 2.0, 40) if weights else np.ones(40)
+        y = rng.integers(0, 2, 40).astype(float)
+        eta, own = np.c_[X, np.ones(40)] @ start + offset, np.sqrt(s)[:, None]
+        mean = {"labels": 1 / (1 + np.exp(-eta)), "counts": np.exp(eta), "numbers": eta}[name]
+        drop += np.linalg.lstsq(own * np.c_[X, np.ones(40)], own[:, 0] * (mean - y), rcond=None)[0] / 2
+        clients.append(fs.Client(f"c{place}", X, y, s if weights else None, offset=offset))
+    exact = fs.GradientSteps(steps=200, step_size=0.6)
+    algorithm = fs.FFGBDistill(loss, 2.0, exact, fs.Distil("outputs", exact))
+    server = fs.Client("server", rng.standard_normal((50, 3)), None)
+    found = fs.run(algorithm, InProcess(clients, together=together), rounds=1, server=server).model
+    np.testing.assert_allclose(found.w, start - 2.0 * drop, atol=1e-8)
+
+
+@pytest.mark.parametrize("factor", [2.0**180, 2.0**-180])
+def test_a_common_factor_of_all_sample_weights_changes_no_bit(factor: float) -> None:
+    """Also in float32, which has no number as large."""
+    learner = fs.NetworkLearner(fs.MLP((4,)), epochs=2, batch_size=8)
+    for algorithm in (fs.FedAvg(LOSS, fs.GradientSteps(step_size=0.1, epochs=2, batch_size=8)), ffgb()):
+        plain, scaled = (
+            [fs.Client(one.name, one.X, one.y, one.sample_weight * by) for one in federation(weights=True)]
+            for by in (1.0, factor)
+        )
+        first, second = (fs.run(algorithm, one, rounds=2, server=public()).model.w for one in (plain, scaled))
+        assert np.array_equal(first, second)
+    first, second = (fs.run(fs.FFGB(fs.Squared(), learner), one, rounds=1).model for one in (plain, scaled))
+    X = federation()[0].X
+    np.testing.assert_allclose(first.predict(X), second.predict(X), rtol=1e-12)
 
 
 @BOTH

@@ -145,6 +145,23 @@ def test_the_server_reads_data_of_its_own(tmp_path: Path) -> None:
     assert f'file = "{tmp_path / "public.csv"}"' in copied
 
 
+@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize("rows", [None, 30])
+def test_a_table_of_the_server_needs_no_labels(tmp_path: Path, labelled: bool, rows: int | None) -> None:
+    """As many columns as the clients' inputs are inputs; one more is the target, as [data] has it by default."""
+    data = fs.data.load("breast_cancer")
+    table = np.column_stack([np.arange(40), data.X[:40], *([np.zeros(40)] if labelled else [])])
+    header = ",".join(["number", *data.feature_names, *(["unknown"] if labelled else [])])
+    np.savetxt(tmp_path / "public.csv", table, delimiter=",", header=header, comments="")
+    text = '[server]\nfile = "public.csv"\ndrop = ["number"]\n' + (f"rows = {rows}\n" if rows else "") + RUN_FILE
+    file = _written(tmp_path, text)
+    problem = problems.prepare(config.parse(text, str(file)), file)
+    assert problem.server is not None
+    assert problem.server.n_samples == (rows or 40)
+    assert problem.server.feature_names == data.feature_names
+    assert {tuple(row) for row in problem.server.X} <= {tuple(row) for row in data.X[:40]}
+
+
 @pytest.mark.parametrize(
     ("table", "words"),
     [

@@ -225,7 +225,7 @@ def test_a_warm_start_is_a_network_of_the_same_architecture() -> None:
     assert split.model.w.tobytes() == first.model.w.tobytes()
     for wrong, words in (
         (fs.run(fs.FedAvg(network(hidden=(9,)), fs.GradientSteps(2, 0.1)), clients, rounds=0).model, "MLP.*hidden=.8"),
-        (fs.run(fs.Newton(fs.Softmax(l2=1, classes=3)), clients).model, "shape"),
+        (fs.run(fs.Newton(fs.Softmax(l2=1, classes=3)), clients).model, "is a linear model"),
     ):
         with pytest.raises(fs.errors.ConfigError, match=words):
             fs.run(algorithm, clients, warm_start=wrong, rounds=1)
@@ -280,6 +280,26 @@ def test_a_network_is_judged_by_another_loss_as_a_whole_model() -> None:
         fs.run(
             algorithm, clients, rounds=1, evaluation=fs.Evaluation(LOSSES["classes"]), preprocess=fs.data.Preprocess()
         )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_read_only_rows_are_learned_from_without_a_warning(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch warns of an array that is not writable, once in a process: here it must not get one."""
+    given, plain = [], torch.as_tensor
+
+    def watched(array: Any, *args: Any, **options: Any) -> Any:
+        given.append(getattr(getattr(array, "flags", None), "writeable", True))
+        return plain(array, *args, **options)
+
+    monkeypatch.setattr(torch, "as_tensor", watched)
+    clients = federation(weights=True)
+    for one in clients:
+        for array in (one.X, one.y, one.sample_weight):
+            array.flags.writeable = False
+    run = fs.run(fs.FedAvg(network(dtype=dtype), fs.GradientSteps(1, 0.1)), clients, rounds=1)
+    run.model.predict(clients[0].X)
+    assert given
+    assert all(given)
 
 
 def test_files_that_are_no_network() -> None:
