@@ -7,12 +7,14 @@ from fedsolve.algorithms import (
     GIANT,
     SHED,
     FedAvg,
+    FedAvgDistill,
     FedDyn,
     FedNewton,
     FedNewtonCG,
     FedNL,
     FedProx,
     FedSplit,
+    FFGBDistill,
     MontDec,
     Newton,
     Scaffold,
@@ -21,6 +23,7 @@ from fedsolve.algorithms import (
 from fedsolve.algorithms.base import Finished
 from fedsolve.curvature.compressors import RandomKPairs, RankR, TopKPairs
 from fedsolve.descent import Armijo
+from fedsolve.distillation import Distil
 from fedsolve.features import Nystroem, Polynomial, RandomFourier
 from fedsolve.federation import transports
 from fedsolve.federation.calls import Gather, Mean, PerClient, Sum
@@ -47,24 +50,31 @@ from fedsolve.loop.history import Run
 from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
-from fedsolve.losses import Logistic, Loss, Pointwise, Poisson, Softmax, Squared
-from fedsolve.models import KernelExpansion, LinearModel, Model, load_model
+from fedsolve.losses import Logistic, Loss, Network, Pointwise, Poisson, Softmax, Squared
+from fedsolve.models import KernelExpansion, LinearModel, Model, NetworkModel, load_model
+from fedsolve.networks import CNN, MLP, Architecture
 from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.version import __version__
 
 __all__ = [
     "AGD",
     "CG",
+    "CNN",
     "DKRR",
     "GIANT",
+    "MLP",
     "SHED",
     "Adam",
+    "Architecture",
     "Armijo",
     "Client",
     "Cosine",
+    "Distil",
     "EarlyStopping",
     "Evaluation",
+    "FFGBDistill",
     "FedAvg",
+    "FedAvgDistill",
     "FedDyn",
     "FedNL",
     "FedNewton",
@@ -87,6 +97,8 @@ __all__ = [
     "Model",
     "Momentum",
     "MontDec",
+    "Network",
+    "NetworkModel",
     "Newton",
     "Nystroem",
     "Participation",

@@ -3,12 +3,14 @@
 from fedsolve.algorithms.agd import AGD
 from fedsolve.algorithms.dkrr import DKRR
 from fedsolve.algorithms.fedavg import FedAvg
+from fedsolve.algorithms.fedavg_distill import FedAvgDistill
 from fedsolve.algorithms.feddyn import FedDyn
 from fedsolve.algorithms.fednewton import FedNewton
 from fedsolve.algorithms.fednewton_cg import FedNewtonCG
 from fedsolve.algorithms.fednl import FedNL
 from fedsolve.algorithms.fedprox import FedProx
 from fedsolve.algorithms.fedsplit import FedSplit
+from fedsolve.algorithms.ffgb_distill import FFGBDistill
 from fedsolve.algorithms.giant import GIANT
 from fedsolve.algorithms.mont_dec import MontDec
 from fedsolve.algorithms.newton import Newton
@@ -21,7 +23,9 @@ __all__ = [
     "DKRR",
     "GIANT",
     "SHED",
+    "FFGBDistill",
     "FedAvg",
+    "FedAvgDistill",
     "FedDyn",
     "FedNL",
     "FedNewton",

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from rich.console import Console
 
 from fedsolve.algorithms.base import Algorithm
+from fedsolve.cli import warm_starts
 from fedsolve.cli.console import Interrupted, emit, escape, progress_bar
 from fedsolve.data import hold_out
 from fedsolve.errors import ConfigError
@@ -41,12 +42,15 @@ def gain(file: Path, held_out: float | None, as_json: bool) -> int:
     protocol = comparison(algorithm, how, file)
     with progress_bar() as begin:
         try:
+            start = warm_starts.begin(what, problem, algorithm, file.parent)
             result = run_algorithm(
                 algorithm,
                 problems.transport(what.run, problem.clients),
                 stopping=what.run.stopping(),
                 participation=what.participants(),
                 seed=what.run.seed,
+                warm_start=None if start is None else start.model,
+                server=problem.server,
                 preprocess=problem.preprocess,
                 measure=what.run.measure,
                 on_round=begin(label, what.run.rounds),

@@ -179,8 +179,17 @@ def reproduce(
     name: Annotated[str | None, typer.Argument(metavar="NAME", show_default=False, help="The experiment.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="Show what there is, and no more.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="A small form, to try it; no source of figures.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="The paper's own size, where an experiment has it; goes on where it stopped.")
+    ] = False,
     seeds: Annotated[
         int | None, typer.Option(min=1, show_default=False, help="How many. (default: what the experiment says)")
+    ] = None,
+    settings: Annotated[
+        str | None, typer.Option(show_default=False, help="With --full: which settings, separated by commas.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, show_default=False, help="With --full: end after so many.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -192,7 +201,10 @@ def reproduce(
     trace: Traceback = False,
 ) -> int:
     """Reproduce a figure or table of the papers, ours beside what they print."""
-    return reproduce_command.listing(json) if list_ else reproduce_command.reproduce(name, quick, seeds, output, json)
+    if list_:
+        return reproduce_command.listing(json)
+    wanted = reproduce_command.Wanted(quick, full, seeds, settings, minutes, output)
+    return reproduce_command.reproduce(name, wanted, json)
 
 
 @app.command()

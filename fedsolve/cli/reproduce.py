@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -38,21 +39,50 @@ def listing(as_json: bool) -> int:
     return 0
 
 
-def reproduce(name: str | None, quick: bool, seeds: int | None, output: Path | None, as_json: bool) -> int:
+@dataclass(frozen=True)
+class Wanted:
+    """The options of the command."""
+
+    quick: bool = False
+    full: bool = False
+    seeds: int | None = None
+    settings: str | None = None
+    minutes: float | None = None
+    output: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.full and (self.settings is not None or self.minutes is not None):
+            raise ConfigError("--settings and --minutes are for the full form: add --full")
+
+    @property
+    def suffix(self) -> str:
+        return "-quick" if self.quick else "-full" if self.full else ""
+
+    def form(self, folder: Path) -> experiments.Full | None:
+        """The full form, if it is asked for."""
+        if not self.full:
+            return None
+        chosen = tuple(one.strip() for one in (self.settings or "").split(",") if one.strip())
+        return experiments.Full(folder / files.PARTS, chosen, self.minutes)
+
+
+def reproduce(name: str | None, wanted: Wanted, as_json: bool) -> int:
     """One experiment; exit status 1 if a verdict that was stated is no."""
     if name is None:
         raise ConfigError("which experiment? fedsolve reproduce --list shows them")
     what = experiments.find(name)
-    folder = files.open_folder(output or Path("runs") / f"reproduce-{name}{'-quick' if quick else ''}")
-    command = _command(name, quick, seeds, output)
+    folder = files.open_folder(wanted.output or Path("runs") / f"reproduce-{name}{wanted.suffix}")
+    command = _command(name, wanted)
     try:
         with steps_bar(name) as on_step:
-            outcome = experiments.perform(what, quick=quick, seeds=seeds, on_step=on_step)
+            form = wanted.form(folder)
+            outcome = experiments.perform(what, quick=wanted.quick, seeds=wanted.seeds, full=form, on_step=on_step)
     except BaseException as error:
         if not any(folder.iterdir()):
             folder.rmdir()
         if isinstance(error, KeyboardInterrupt):
-            raise Interrupted(f"stopped; {name} begins anew next time") from None
+            then = "goes on with what is not finished" if wanted.full else "begins anew"
+            raise Interrupted(f"stopped; {name} {then} next time") from None
         raise
     described = files.write(outcome, folder, command)
 
@@ -63,7 +93,7 @@ def reproduce(name: str | None, quick: bool, seeds: int | None, output: Path | N
             console.print(f"{escape(claim)}: [bold]{escape(str(verdict))}[/bold]")
         for note in outcome.result.notes:
             console.print(f"• {escape(note)}")
-        if quick:
+        if wanted.quick:
             console.print(f"[bold yellow]{escape(files.QUICK)}[/bold yellow]")
         console.print(f"{len(outcome.seeds)} seed(s), {outcome.seconds:.1f} seconds.")
         console.print(f"The report is [bold]{escape(str(folder / files.REPORT))}[/bold]", soft_wrap=True)
@@ -72,11 +102,12 @@ def reproduce(name: str | None, quick: bool, seeds: int | None, output: Path | N
     return 0 if outcome.result.status == "ok" else 1
 
 
-def _command(name: str, quick: bool, seeds: int | None, output: Path | None) -> str:
+def _command(name: str, wanted: Wanted) -> str:
     given: list[object] = ["fedsolve", "reproduce", name]
-    given += ["--quick"] * quick
-    given += [] if seeds is None else ["--seeds", seeds]
-    given += [] if output is None else ["--output", output]
+    given += ["--quick"] * wanted.quick + ["--full"] * wanted.full
+    options = {"seeds": wanted.seeds, "settings": wanted.settings, "minutes": wanted.minutes, "output": wanted.output}
+    for option, value in options.items():
+        given += [] if value is None else [f"--{option}", value]
     return shlex.join(map(str, given))
 
 

@@ -13,7 +13,9 @@ from rich.console import Console
 
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.cli import gain as gains
+from fedsolve.cli import warm_starts
 from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
+from fedsolve.cli.warm_starts import WarmStart
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.inference import FederationGain, FederationGains, federation_gain
 from fedsolve.loop.history import Row, Run
@@ -56,14 +58,15 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         folder.write_config(copied)
     with progress_bar() as begin:
         try:
-            result = _execute(what, problem, algorithm, folder, begin(label, what.run.rounds), saved, going_on)
+            start = None if going_on else warm_starts.begin(what, problem, algorithm, file.parent)
+            result = _execute(what, problem, algorithm, folder, begin(label, what.run.rounds), saved, going_on, start)
         except KeyboardInterrupt:
             raise Interrupted(_how_to_resume(file, path, saved)) from None
         except FedsolveError:
             folder.discard()
             raise
     folder.write_config(copied)
-    summary = _finish(problem, result, label, folder)
+    summary = _finish(problem, result, label, folder, start)
     gained = None if protocol is None else _gained(result, protocol)
     if gained is not None:  # last, so that the model is saved whatever the clients answer
         summary["gain"] = gains.as_plain(gained)
@@ -76,6 +79,8 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         console.print(tables.fitting(console, [summary]))
         ended = f"[bold red]{result.status}[/bold red]: " if result.status in tables.BAD else ""
         console.print(f"\n{escape(f'{label} on {_described(problem)}')}: {ended}{escape(result.message)}.")
+        if start is not None:
+            console.print(escape(start.sentence))
         if not ended:
             console.print(_scores(summary))
         if result.evaluation is not None:
@@ -109,7 +114,8 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
         for label, algorithm in problem.algorithms.items():
             part = folder.part(label)
             try:
-                result = _execute(what, problem, algorithm, part, begin(label, what.run.rounds), None, False)
+                start = warm_starts.begin(what, problem, algorithm, file.parent)
+                result = _execute(what, problem, algorithm, part, begin(label, what.run.rounds), None, False, start)
             except KeyboardInterrupt:
                 raise Interrupted(f"stopped during {label}; those before it are in {folder.path}") from None
             except FedsolveError as error:  # the others may still do
@@ -117,7 +123,7 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
                 part.discard()
                 rows.append(failed_row(label, error))
                 continue
-            rows.append(_finish(problem, result, label, part))
+            rows.append(_finish(problem, result, label, part, start))
             results[label] = result
     if not results:
         folder.discard()
@@ -164,6 +170,7 @@ def _execute(
     show: OnRound,
     saved: Path | None,
     resume: bool,
+    start: WarmStart | None,
 ) -> Run:
     def on_round(row: Row) -> None:
         folder.append(row)
@@ -178,6 +185,8 @@ def _execute(
         stopping=rules,
         participation=what.participants(),
         seed=budget.seed,
+        warm_start=None if start is None else start.model,
+        server=problem.server,
         preprocess=problem.preprocess,
         measure=budget.measure,
         evaluation=evaluation,
@@ -189,7 +198,7 @@ def _execute(
     return replace(result, model=problem.named(result.model))
 
 
-def _finish(problem: Problem, result: Run, label: str, folder: RunFolder) -> Summary:
+def _finish(problem: Problem, result: Run, label: str, folder: RunFolder, start: WarmStart | None) -> Summary:
     known = {
         "data": problem.data.name,
         "feature_names": problem.data.feature_names,
@@ -197,6 +206,8 @@ def _finish(problem: Problem, result: Run, label: str, folder: RunFolder) -> Sum
         "scores": problem.scores(result.model),
     }
     summary = {**summarise(result, label, problem.clients), **known}
+    if start is not None:
+        summary["warm_start"] = start.said
     folder.write_run(result, summary)
     return summary
 

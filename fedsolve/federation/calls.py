@@ -13,11 +13,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 
+import numpy as np
+
 from fedsolve.errors import ConfigError
 from fedsolve.federation.aggregation import Total
+from fedsolve.federation.array_kinds import map_arrays
 from fedsolve.federation.client import Client
 from fedsolve.federation.protocol import Signature, is_client_step, is_server_only, signature
-from fedsolve.typing import Value
+from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Verb
 
 T = TypeVar("T")
@@ -63,7 +66,8 @@ class Call(ABC, Generic[R]):
         self.name: str = function.__name__
         self.signature: Signature = signature(function)
         self.function: Callable[..., Value] = function
-        self.arguments = arguments
+        sent_as = getattr(getattr(self.protocol, "loss", None), "sent_as", "float64")
+        self.arguments = arguments if sent_as == "float64" else _converted(arguments, sent_as)
         self.counts_server = False
 
     def with_server(self) -> Self:
@@ -74,6 +78,23 @@ class Call(ABC, Generic[R]):
     @abstractmethod
     def collector(self, weights: Mapping[str, float] | None) -> Collector[R]:
         """What takes the replies in, in the order of the clients; without weights all count the same."""
+
+
+def _converted(arguments: dict[str, object], sent_as: str) -> dict[str, object]:
+    """The arguments with float64 arrays in the type of numbers that the protocol's loss computes with."""
+
+    def convert(array: Array) -> Array:
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+            return array
+        with np.errstate(over="ignore"):  # of a run that diverges: clients say that it is not finite
+            return array.astype(sent_as)
+
+    def each(value: object) -> object:
+        if isinstance(value, ByClient):
+            return ByClient({name: map_arrays(one, convert) for name, one in value.values.items()})
+        return map_arrays(value, convert)
+
+    return {name: each(value) for name, value in arguments.items()}
 
 
 class Collector(Protocol[R]):

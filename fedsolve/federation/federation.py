@@ -250,6 +250,9 @@ class Federation:
         """Where to begin: the warm start if one was given, else where the loss begins, as a rule at zero."""
         shape = loss.shape(self.features, self.outputs)
         if self.warm_start is None:
+            seeded = getattr(loss, "seeded_start_point", None)  # of a loss that begins by chance
+            if seeded is not None:
+                return seeded(self.features, self.outputs, self.seed)
             return loss.start_point(self.features, self.outputs)
         if self.warm_start.shape != shape:
             given = self.warm_start.shape

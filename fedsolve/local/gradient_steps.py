@@ -12,6 +12,7 @@ from fedsolve.federation.client import Client
 from fedsolve.local.batches import Batched, Batches, Scale
 from fedsolve.local.schedules import Schedule
 from fedsolve.losses import Loss
+from fedsolve.numerics.linalg import as_kind_of
 from fedsolve.numerics.scalars import positive
 from fedsolve.typing import Array, Namespace
 
@@ -55,6 +56,10 @@ class Steps(Batched, ABC):
         pull: float = 0.0,
     ) -> Array:
         """w after the steps; see `LocalSolver.run`."""
+        own = loss.computing(client)
+        if own is not client:  # the whole way as the loss computes, not converted in every step
+            turned = None if correction is None else own.localise(correction)
+            return as_kind_of(self.run(loss, own, own.localise(w), step_size, turned, pull), w)
         anchor, move = w, self.moves(client.xp)
         for part, share in self.parts(client):
             g = loss.gradient(part, w)

@@ -20,7 +20,14 @@ def warm_start_by_name(
     if not isinstance(warm_start, Model):
         return warm_weights(warm_start)
     intercept = None if loss is None else getattr(loss, "intercept", None) is not None
-    task = Task(fed.feature_names, fed.classes, transform is not None, getattr(loss, "features", None), intercept)
+    task = Task(
+        fed.feature_names,
+        fed.classes,
+        transform is not None,
+        getattr(loss, "features", None),
+        intercept,
+        architecture=getattr(loss, "architecture", None),
+    )
     return warm_weights(warm_start.weights_for(task))
 
 

@@ -58,6 +58,11 @@ class Measure:
         """f_j(w) and ∇f_j(w)."""
         return self.loss.value(client, w), self.loss.gradient(client, w)
 
+    @client_step(together=True)
+    def value_alone(self, client: Client, w: Array) -> float:
+        """f_j(w), for losses whose gradient would be too much to send."""
+        return self.loss.value(client, w)
+
 
 @dataclass(frozen=True)
 class Inspect:

@@ -124,7 +124,11 @@ class Measuring:
             call: Call[Value] | None = own(self.fed, state)
             return call
         w = weights_of(state)
-        return None if self.measure is None or w is None else Mean(self.measure.value_and_gradient, w=w)
+        if self.measure is None or w is None:
+            return None
+        if self.measure.loss.by_value_alone:
+            return Mean(self.measure.value_alone, w=w)
+        return Mean(self.measure.value_and_gradient, w=w)
 
     # ── judging ──
 

@@ -67,6 +67,11 @@ class Loss(ABC):
                     f"client's problem have float64 entries and shape {shape}"
                 )
 
+    def computing(self, client: Client) -> Client:
+        """The client whose arrays this loss computes with: itself by default, its rows as tensors for a network. Local
+        solvers work with that one, so that nothing is converted in every step."""
+        return client
+
     def smoothness(self, client: Client) -> float:
         """A bound on λ_max(∇²f_j) for all w; infinite where none is known."""
         return float("inf")
@@ -84,6 +89,18 @@ class Loss(ABC):
     def start_point(self, features: int, outputs: tuple[int, ...]) -> Array:
         """Where to begin, at the server: zero, unless a loss says otherwise."""
         return np.zeros(self.shape(features, outputs))
+
+    @property
+    def sent_as(self) -> str:
+        """The type of numbers in which arrays travel in calls of a protocol with this loss. Replies are as clients
+        compute them, and sums at the server are float64 always."""
+        return "float64"
+
+    @property
+    def by_value_alone(self) -> bool:
+        """Whether a run is measured, stopped and reported by the value alone, because a gradient would cost as much as
+        what an algorithm sends itself."""
+        return False
 
     def penalty(self, w: Array) -> float:
         """The part of f_j that no sample has a share in, such as (l2/2) ‖w‖²; 0 unless a loss has one."""

@@ -3,5 +3,6 @@
 from fedsolve.models.base import Model, load_model
 from fedsolve.models.kernel_expansion import KernelExpansion
 from fedsolve.models.linear import LinearModel
+from fedsolve.models.network import NetworkModel
 
-__all__ = ["KernelExpansion", "LinearModel", "Model", "load_model"]
+__all__ = ["KernelExpansion", "LinearModel", "Model", "NetworkModel", "load_model"]

@@ -10,7 +10,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -21,6 +21,7 @@ from fedsolve.data.fitted_transform import Transform
 from fedsolve.errors import ConfigError, DataError, WireError
 from fedsolve.features import FeatureMap
 from fedsolve.models.scores import score, score_name
+from fedsolve.networks.architecture import Architecture
 from fedsolve.tables.column_names import match_columns
 from fedsolve.tables.labels import Classes, with_names
 from fedsolve.typing import Array
@@ -56,6 +57,7 @@ class Task:
     preprocessed  whether the run has a preprocessing
     features      the feature map of its loss
     intercept     whether its loss has an intercept; None: it has no loss that could say so
+    architecture  the architecture of its network; None: it trains none
     whole         what the problem is called in an error,
     role          and what the model is in it
     instead       what to do where the weights do not fit
@@ -66,6 +68,7 @@ class Task:
     preprocessed: bool
     features: FeatureMap | None
     intercept: bool | None
+    architecture: Architecture | None = field(default=None, kw_only=True)
     whole: str = "this run"
     role: str = "the warm start"
     instead: str = "fit it in the same way, or give its weights alone, warm_start=model.w, if you know that they fit"

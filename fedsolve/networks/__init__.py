@@ -1,1 +1,6 @@
-"""Networks: architectures as plain values, their weights as one flat vector. Needs the extra `torch`."""
+"""Networks: architectures as plain values, their weights as one flat vector (torch)."""
+
+from fedsolve.networks.architecture import Architecture
+from fedsolve.networks.layers import CNN, MLP
+
+__all__ = ["CNN", "MLP", "Architecture"]

@@ -59,6 +59,13 @@ def like(array: Array, model: Array) -> Array:
     return xp.asarray(np.array(array), device=api.device(model))
 
 
+def as_kind_of(array: Array, model: Array) -> Array:
+    """An array of the library and on the device of `model`, with the numbers that it has."""
+    if isinstance(model, np.ndarray):
+        return to_numpy(array)
+    return array if api.device(array) == api.device(model) else api.to_device(array, api.device(model))
+
+
 _workspace = threading.local()
 
 

@@ -6,12 +6,13 @@ experiment.
 """
 
 from fedsolve.reproduce import fednewton, nonparametric, shed  # each module registers its experiments
-from fedsolve.reproduce.harness import Experiment, Outcome, Seeds, experiment, find, names, perform
+from fedsolve.reproduce.harness import Experiment, Full, Outcome, Seeds, experiment, find, names, perform
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 
 __all__ = [
     "Column",
     "Experiment",
+    "Full",
     "Measured",
     "Outcome",
     "Result",

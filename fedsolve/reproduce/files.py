@@ -4,6 +4,7 @@ table.csv     a line per row: our values, their spread, the printed ones
 table.json    the same with the value of every seed, the notes, the command and the version
 figure.png
 report.html   all of it on one page
+parts/        with --full: what is finished, so that the next run goes on from there
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from fedsolve.wire.storage import remove_leftovers, write_atomically
 CSV, JSON, FIGURE, REPORT = "table.csv", "table.json", "figure.png", "report.html"
 CLAIMS = (("expected", False), ("found", False))
 OURS = (CSV, JSON, FIGURE, REPORT)
+PARTS = "parts"
 QUICK = "This is the quick form of the experiment. Do not quote its numbers."
 
 
@@ -32,7 +34,8 @@ def open_folder(path: Path) -> Path:
     """Open an output folder: new, empty, or that of an earlier experiment, whose results are replaced."""
     if path.exists() and not path.is_dir():
         raise ConfigError(f"the output folder {path} is a file; choose another with --output")
-    if path.is_dir() and any(path.iterdir()) and not (path / JSON).is_file():
+    ours = (path / JSON).is_file() or (path / PARTS).is_dir()
+    if path.is_dir() and any(path.iterdir()) and not ours:
         raise ConfigError(f"the output folder {path} contains other files; choose another with --output")
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -50,6 +53,7 @@ def describe(outcome: Outcome, command: str) -> dict[str, object]:
         "title": what.title,
         "source": what.source,
         "quick": outcome.quick,
+        "full": outcome.full,
         "seeds": outcome.seeds,
         "columns": [column.heading for column in result.columns],
         "rows": result.records(),

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any, TypeVar
 
 from fedsolve.errors import ConfigError, UnknownName
@@ -48,6 +49,20 @@ class Seeds:
 
 
 @dataclass(frozen=True)
+class Full:
+    """How to run the full form of an experiment, which takes hours and goes on where it was stopped.
+
+    folder    where each finished part is saved
+    settings  which settings to run, by name, in this order; () all of them
+    minutes   do not run longer than so many; None: until all is done
+    """
+
+    folder: Path
+    settings: tuple[str, ...] = ()
+    minutes: float | None = None
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A figure, table or claim to reproduce.
 
@@ -57,8 +72,9 @@ class Experiment:
     title        one line for the report
     takes        about how long it runs on one core, in words
     run          the function that makes the `Result`
-    seeds        number of seeds of the full form
+    seeds        number of seeds of the usual form
     quick_seeds  number of seeds with `--quick`
+    full         the function that makes the `Result` with `--full`, by default of one seed; None: no such form
     """
 
     name: str
@@ -69,6 +85,7 @@ class Experiment:
     run: Callable[[Seeds, bool], Result]
     seeds: int = 5
     quick_seeds: int = 1
+    full: Callable[[Seeds, Full], Result] | None = None
 
     @property
     def source(self) -> str:
@@ -85,6 +102,7 @@ class Outcome:
     seeds: tuple[int, ...]
     quick: bool
     seconds: float
+    full: bool = False
 
 
 _known: dict[str, Experiment] = {}
@@ -120,18 +138,26 @@ def perform(
     *,
     quick: bool = False,
     seeds: int | None = None,
+    full: Full | None = None,
     on_step: OnStep = _nobody_watches,
 ) -> Outcome:
     """Run an experiment and return its result.
 
     quick    run the small form, which shows that the experiment works; do not quote its numbers
     seeds    how many seeds to run, 0 to N − 1; by default as many as the experiment declares
+    full     run the full form, with these options. Raises ConfigError if the experiment has none
     on_step  called before each step with the steps done, their total and what comes next
     """
-    count = seeds if seeds is not None else what.quick_seeds if quick else what.seeds
+    usual = 1 if full is not None else what.quick_seeds if quick else what.seeds
+    count = usual if seeds is None else seeds
     if count < 1:
         raise ConfigError(f"an experiment needs at least one seed, got {count}")
+    if full is not None and (what.full is None or quick):
+        others = ", ".join(one.name for one in names().values() if one.full is not None)
+        said = "--full and --quick exclude each other" if quick else f"{what.name} has no full form (known: {others})"
+        raise ConfigError(said)
     chosen = tuple(range(count))
     began = time.perf_counter()
-    result = what.run(Seeds(chosen, on_step), quick)
-    return Outcome(what, result, chosen, quick, time.perf_counter() - began)
+    watched = Seeds(chosen, on_step)
+    result = what.run(watched, quick) if full is None or what.full is None else what.full(watched, full)
+    return Outcome(what, result, chosen, quick, time.perf_counter() - began, full is not None)

@@ -77,6 +77,31 @@ class Data(Table):
         return {key: value for key, value in self if key not in own and value is not None}
 
 
+class Server(Data):
+    """Rows of the server's own, without their targets, such as public data to distil on. They have the clients'
+    columns, and are preprocessed as theirs are.
+
+    dataset, file  where they are from, read as [data] is; without either, `rows` of the run's own data are set aside
+                   for the server, and no client has them
+    rows           so many of them, drawn by `seed`
+    """
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Server:
+        if self.dataset is not None and self.file is not None:
+            raise ValueError("either dataset = a name, or file = a path, and not both")
+        if self.dataset is None and self.file is None and (self.rows is None or self.options()):
+            raise ValueError("give dataset = a name or file = a path, or rows = how many of the run's own data")
+        if self.split_by is not None or self.positive is not None:
+            raise ValueError("split_by and positive say something of the clients' rows: give them in [data]")
+        return self
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether the rows are some of the run's own data."""
+        return self.dataset is None and self.file is None
+
+
 class Open(Table):
     """A table whose other keys are the hyper-parameters of what it names; the registry checks those."""
 
@@ -129,6 +154,17 @@ def _hint_of(form: Form) -> Any:
     return None
 
 
+class WarmStart(Open):
+    """An algorithm that runs first: the run begins with its model. A loss it does not name is that of the algorithm
+    whose start it is.
+
+    rounds  how many rounds of it
+    """
+
+    name: str
+    rounds: int = Field(default=1, ge=0)
+
+
 _Limits = _keys_of(Stopping, not_negative=[field.name for field in fields(Stopping)])
 _Participation = _keys_of(Participation, not_negative=["retries"])
 
@@ -136,6 +172,7 @@ _Participation = _keys_of(Participation, not_negative=["retries"])
 class Budget(_Limits):  # type: ignore[misc, valid-type]
     """When to stop, how to get there, and what to keep on the way. The limits are those of `fedsolve.Stopping`.
 
+    warm_start  the file of a model to begin with (from the folder of the run file), or an algorithm that runs first
     measure     value and gradient norm every so many rounds; 0: only at the end
     checkpoint  true: in the output folder; false: none; or a path
     """
@@ -143,6 +180,7 @@ class Budget(_Limits):  # type: ignore[misc, valid-type]
     seed: int = Field(default=0, ge=0, lt=2**64)
     transport: str = "in_process"
     workers: int | None = Positive
+    warm_start: str | WarmStart | None = None
     measure: int = Field(default=1, ge=0)
     checkpoint: bool | str = True
     checkpoint_every: int | None = Positive
@@ -291,6 +329,7 @@ class Config(Table):
     """A whole run file."""
 
     data: Data
+    server: Server | None = None
     partition: Partition | None = None
     preprocess: Preprocess | None = None
     loss: LossTable | None = None

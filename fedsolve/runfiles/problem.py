@@ -19,8 +19,11 @@ from fedsolve.federation.transports import InProcess, Transport
 from fedsolve.losses import Logistic
 from fedsolve.models import Model
 from fedsolve.runfiles import keys, registry
+from fedsolve.runfiles.warm_starts import check_warm_start
 from fedsolve.tables.labels import Classes
 from fedsolve.typing import Array
+
+SERVER = "server"  # the name of the server's own rows
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Problem:
     clients: list[Client]
     algorithms: dict[str, Algorithm]  # by label
     preprocess: Preprocess | None
+    server: Client | None = None  # rows of the server's own
     holds_out: bool = False  # whether the clients have set rows aside, so that not all data is learned from
 
     @property
@@ -77,13 +81,15 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
         declared = [column.name for column in preprocess.schema.columns]
         what_to_do = "declare every column that is not dropped, under its own name"
         loaded = loaded.in_order(declared, f"{loaded.name}, compared with the schema,", what_to_do)
+    loaded, groups, server = _server_rows(what.server, loaded, groups, folder)
+    check_warm_start(what, algorithms, folder)
     clients = _divide(what, loaded, groups)
     if what.evaluation is not None:
         clients = data.hold_out(clients, what.evaluation.hold_out, what.evaluation.seed)
     _link(what.link, clients)
     if preprocess is None and any(client.raw for client in clients):
         raise ConfigError(f"{loaded.name} has text columns or missing values: add a [preprocess] table to the run file")
-    return Problem(loaded, clients, algorithms, preprocess, what.evaluation is not None)
+    return Problem(loaded, clients, algorithms, preprocess, server, what.evaluation is not None)
 
 
 def build_algorithms(what: keys.Config) -> dict[str, Algorithm]:
@@ -132,6 +138,27 @@ def _fresh(name: str, taken: Collection[str]) -> str:
 
 
 # ── data ──
+
+
+def _server_rows(
+    what: keys.Server | None, loaded: Dataset, groups: Array | None, folder: Path
+) -> tuple[Dataset, Array | None, Client | None]:
+    """What is left for the clients, whose each row is, and the rows of the server without their targets."""
+    if what is None:
+        return loaded, groups, None
+    if not what.is_set_aside:
+        own, _ = _load(what, folder)
+        return loaded, groups, Client(SERVER, own.X, None, feature_names=own.feature_names)
+    assert what.rows is not None
+    if what.rows >= loaded.n_samples:
+        raise ConfigError(
+            f"server.rows = {what.rows} of {loaded.n_samples} rows in all leaves none to the clients; take fewer"
+        )
+    aside = np.zeros(loaded.n_samples, dtype=bool)
+    aside[np.random.default_rng(what.seed).choice(loaded.n_samples, what.rows, replace=False)] = True
+    kept = replace(loaded, X=loaded.X[~aside], y=loaded.y[~aside], groups=None, columns=None)
+    server = Client(SERVER, loaded.X[aside], None, feature_names=loaded.feature_names)
+    return kept, None if groups is None else groups[~aside], server
 
 
 def _load(what: keys.Data, folder: Path) -> tuple[Dataset, Array | None]:

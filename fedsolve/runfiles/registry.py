@@ -18,7 +18,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any, TypeVar
 
-from fedsolve import algorithms, data, features, losses
+from fedsolve import algorithms, data, distillation, features, losses, networks
 from fedsolve import descent as searches
 from fedsolve import local as learners
 from fedsolve.curvature import compressors, renewals
@@ -39,8 +39,10 @@ ROOMS: dict[str, ModuleType] = {
     "loss": losses,
     "feature map": features,
     "kernel": exact_kernels,
+    "architecture": networks,
     "local solver": learners,
     "schedule": schedules,
+    "distillation": distillation,
     "line search": searches,
     "renewal rule": renewals,
     "link": links,

@@ -61,6 +61,16 @@ LOSSES = [
     *[fs.Squared(l2=0.25, features=one) for one in MAPS],
 ]
 LOSS = fs.Logistic(l2=0.01, intercept="free", features=MAPS[3])
+ARCHITECTURES = [
+    fs.MLP(),
+    fs.MLP((), "tanh"),
+    fs.CNN((3, 32, 32)),
+    fs.CNN((1, 28, 28), ((8, 3), (4, 2)), hidden=(120, 84), activation="gelu"),
+]
+NETWORKS = [
+    *[fs.Network(one, fs.Softmax(classes=10), l2=1, dtype="float64", device="cpu") for one in ARCHITECTURES],
+    fs.Network(ARCHITECTURES[0], measures_gradient=True),
+]
 SEARCHES = [fs.Armijo(), fs.Armijo(alpha=0.1, beta=0.9, halvings=3, loss=LOSS)]
 SCHEDULES = [fs.InverseTime(), fs.InverseTime(3), fs.Cosine(100), fs.Cosine(10, last=1), fs.StepDecay(7, by=1)]
 SOLVERS = [
@@ -74,6 +84,7 @@ SOLVERS = [
     ),
     *(fs.ProximalSteps(), fs.ProximalSteps(3, 4, epochs=2, batches="fixed", scale="client")),
 ]
+DISTILLATIONS = [fs.Distil(), fs.Distil("probabilities", SOLVERS[1], temperature=2)]
 RENEWALS = [renewals.Once(), renewals.Always(), renewals.Periodic(7), renewals.Fibonacci(), renewals.GradientNorm(1)]
 COMPRESSORS = [compressors.TopKPairs(3), compressors.RandomKPairs(), compressors.RankR(2)]
 SQUARED = fs.Squared(l2=1)
@@ -85,6 +96,9 @@ ALGORITHMS = [
     fs.DKRR(SQUARED),
     fs.FedAvg(LOSS),
     fs.FedAvg(LOSS, SOLVERS[1]),
+    *[kind(one, local=SOLVERS[1]) for kind in (fs.FedAvg, fs.FedProx, fs.FedDyn, fs.Scaffold) for one in NETWORKS],
+    *[kind(one) for kind in (fs.FFGBDistill, fs.FedAvgDistill) for one in NETWORKS[:-1]],
+    *[fs.FFGBDistill(NETWORKS[0], 1, SOLVERS[1], one) for one in DISTILLATIONS],
     fs.FedNewton(SQUARED),
     fs.FedNewtonCG(LOSS),
     fs.FedNewtonCG(LOSS, SEARCHES[1], preconditioner="none"),
@@ -146,11 +160,13 @@ PARTICIPATIONS = [
 ]
 SAMPLES: dict[str, Sequence[Any]] = {
     "algorithm": ALGORITHMS,
-    "loss": LOSSES,
+    "loss": [*LOSSES, *NETWORKS],
     "feature map": MAPS,
     "kernel": KERNELS,
+    "architecture": ARCHITECTURES,
     "local solver": SOLVERS,
     "schedule": SCHEDULES,
+    "distillation": DISTILLATIONS,
     "line search": SEARCHES,
     "renewal rule": RENEWALS,
     "link": LINKS,

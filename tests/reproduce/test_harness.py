@@ -14,7 +14,7 @@ import pytest
 import fedsolve as fs
 from fedsolve.cli import reproduce as commands
 from fedsolve.errors import ConfigError, UnknownName
-from fedsolve.reproduce import Column, Measured, Result, Seeds, Verdict, experiment, find, harness, names, perform
+from fedsolve.reproduce import Column, Full, Measured, Result, Seeds, Verdict, experiment, find, harness, names, perform
 from fedsolve.reproduce.figures import Curve, draw_curves, over_rounds
 from fedsolve.reproduce.iterates import iterates
 from tests.cli.conftest import Command
@@ -197,3 +197,54 @@ def test_iterates_are_those_of_a_run() -> None:
     assert (sent.scalars_up, sent.scalars_down) == (last.scalars_up, last.scalars_down)
     assert 0 < steps[0].bytes < steps[-1].bytes
     assert len(list(iterates(fs.DKRR(fs.Squared(l2=0.1)), clients))) == 1  # finished at once
+
+
+@pytest.fixture
+def long_toy() -> Iterator[str]:
+    """An experiment with a full form that saves a part for each setting."""
+
+    def in_full(seeds: Seeds, how: Full) -> Result:
+        how.folder.mkdir(exist_ok=True)
+        for setting in how.settings or ("a", "b"):
+            (how.folder / f"{setting}.json").write_text("{}")
+        done = sorted(path.stem for path in how.folder.iterdir())
+        return Result(columns=(Column("done"),), rows=[(one,) for one in done], notes=(f"{how.minutes} minutes",))
+
+    @experiment("long-toy", paper="Toy", place="Table 2", title="A long toy", takes="no time", full=in_full)
+    def run(seeds: Seeds, quick: bool) -> Result:
+        return Result(columns=(Column("done"),), rows=[("usual",)])
+
+    yield run.name
+    del harness._known["long-toy"]
+
+
+def test_the_full_form_goes_on_where_it_stopped(command: Command, long_toy: str, tmp_path: Path) -> None:
+    folder = str(tmp_path / "out")
+    given = ("reproduce", long_toy, "--full", "--settings", "b", "--minutes", "2", "--output", folder, "--json")
+    first = command(*given)
+    assert first.status == 0, first.err
+    assert first.json["full"] is True
+    assert first.json["seeds"] == [0]
+    assert first.json["notes"] == ["2.0 minutes"]
+    assert first.json["command"] == f"fedsolve reproduce long-toy --full --settings b --minutes 2.0 --output {folder}"
+    assert [row["done"] for row in first.json["rows"]] == ["b"]
+    (tmp_path / "out" / "table.json").unlink()  # as if it had been stopped before its end
+    second = command("reproduce", long_toy, "--full", "--settings", "a", "--output", folder, "--json")
+    assert [row["done"] for row in second.json["rows"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("long-toy", ("--settings", "a"), "add --full"),
+        ("long-toy", ("--minutes", "1"), "add --full"),
+        ("long-toy", ("--full", "--quick"), "exclude each other"),
+        ("toy", ("--full",), "no full form (known: "),
+    ],
+)
+def test_options_of_the_full_form(
+    command: Command, toy: str, long_toy: str, name: str, options: tuple[str, ...], words: str
+) -> None:
+    outcome = command("reproduce", name, *options, "--json")
+    assert outcome.status == 2
+    assert words in outcome.out + outcome.err

@@ -1,0 +1,258 @@
+"""FFGBDistill and FedAvgDistill through `run`: known answers, accounts, faults, warm starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedsolve as fs
+from fedsolve.errors import ConfigError, DataError
+from fedsolve.federation.transports import InProcess, Processes
+from tests.algorithms.test_matrix import ALL
+from tests.extras import optional
+from tests.faults.faulty import FaultyRoad
+from tests.networks.problems import federation, network
+from tests.problems import PROBLEMS
+
+torch = optional("torch")
+
+ADAM = fs.Adam(epochs=3, batch_size=8)
+LOSS = network("classes")
+WEIGHTS = 5 * 8 + 8 + 8 * 3 + 3
+
+
+def public(n: int = 50) -> fs.Client:
+    return fs.Client("server", np.random.default_rng(9).standard_normal((n, 5)), None)
+
+
+def ffgb(loss: fs.Network = LOSS) -> fs.FFGBDistill:
+    return fs.FFGBDistill(loss, 5.0, ADAM, fs.Distil("outputs", ADAM))
+
+
+def fedavg(loss: fs.Network = LOSS) -> fs.FedAvgDistill:
+    return fs.FedAvgDistill(loss, fs.GradientSteps(step_size=0.1, epochs=2, batch_size=8), fs.Distil("outputs", ADAM))
+
+
+BOTH = pytest.mark.parametrize("make", [ffgb, fedavg], ids=["ffgb", "fedavg"])
+
+
+# ── known answers ──
+
+
+@pytest.mark.parametrize("eta", [1.0, 0.25])
+def test_one_client_and_exact_fits_take_a_functional_gradient_step(eta: float) -> None:
+    """For squares ∇R[f] = f − y. Where y is linear and so are the networks, f¹ = (1 − η) f⁰ + η y everywhere."""
+    rng = np.random.default_rng(0)
+    true, X = rng.standard_normal((4, 2)), rng.standard_normal((60, 4))
+    exact = fs.GradientSteps(steps=1000, step_size=0.4)
+    loss = fs.Network(fs.MLP(()), fs.Squared(), dtype="float64")
+    algorithm = fs.FFGBDistill(loss, eta, exact, fs.Distil("outputs", exact))
+    server = fs.Client("server", rng.standard_normal((50, 4)), None)
+    client = fs.Client("one", X, X @ true + 3.0)
+    start = loss.seeded_start_point(4, (2,), 0)
+    found = fs.run(algorithm, [client], rounds=1, server=server).model
+    truth = np.concatenate([true.T.reshape(-1), [3.0, 3.0]])
+    np.testing.assert_allclose(found.w, (1 - eta) * start + eta * truth, atol=1e-8)
+
+
+def test_clients_count_alike_whatever_they_hold() -> None:
+    """The objective weights clients uniformly (equation 9): f¹ = f⁰ − η mean_i h_i, with h_i = f⁰ − y_i."""
+    rng = np.random.default_rng(1)
+    sizes, levels = (30, 80), (1.0, 5.0)
+    exact = fs.GradientSteps(steps=1000, step_size=0.4)
+    loss = fs.Network(fs.MLP(()), fs.Squared(), dtype="float64")
+    clients = [
+        fs.Client(f"c{place}", rng.standard_normal((n, 3)), np.full(n, level))
+        for place, (n, level) in enumerate(zip(sizes, levels, strict=True))
+    ]
+    server = fs.Client("server", rng.standard_normal((40, 3)), None)
+    algorithm = fs.FFGBDistill(loss, 1.0, exact, fs.Distil("outputs", exact))
+    found = fs.run(algorithm, clients, rounds=1, server=server).model
+    np.testing.assert_allclose(found.w, [0.0, 0.0, 0.0, 3.0], atol=1e-8)
+
+
+def test_fedavg_distill_keeps_what_equal_clients_agree_on() -> None:
+    """Clients with the same rows end at the same model: the ensemble is that model, and so is their average, which
+    therefore is not moved by the distillation. What is left is FedAvg."""
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((30, 5)), rng.integers(0, 3, 30).astype(float)
+    clients = [fs.Client(name, X, y) for name in "ab"]
+    loss, local = network("classes", dtype="float64"), fs.GradientSteps(steps=4, step_size=0.3)
+    squares = fs.Distil("outputs", fs.GradientSteps(steps=5, step_size=0.1))
+    ours = fs.run(fs.FedAvgDistill(loss, local, squares), clients, rounds=3, server=public())
+    plain = fs.run(fs.FedAvg(loss, local), clients, rounds=3)
+    np.testing.assert_allclose(ours.model.w, plain.model.w, atol=1e-12)
+
+
+def test_both_learn() -> None:
+    clients = federation("classes", sizes=(150, 150, 150))
+    many = fs.Adam(epochs=60, batch_size=32, step_size=0.01)
+    X, y = np.concatenate([c.X for c in clients]), np.concatenate([c.y for c in clients])
+    server = fs.Client("server", np.random.default_rng(3).standard_normal((400, 5)), None)
+    loss = network("classes", hidden=(32,))
+    local = fs.GradientSteps(step_size=0.2, epochs=30, batch_size=32)
+    distilled = {
+        "ffgb": fs.FFGBDistill(loss, 5.0, many, fs.Distil("outputs", many)),
+        "fedavg": fs.FedAvgDistill(loss, local, fs.Distil("probabilities", many)),
+    }
+    for name, algorithm in distilled.items():
+        assert fs.run(algorithm, clients, rounds=4, server=server).model.score(X, y) > 0.75, name
+
+
+# ── accounts ──
+
+
+@BOTH
+def test_a_round_sends_one_network_each_way(make: Callable[[], Any]) -> None:
+    found = fs.run(make(), federation(), rounds=3, server=public(), measure=0)
+    for before, row in zip(found.history[:-1], found.history[1:], strict=True):
+        assert row.scalars_up - before.scalars_up == 3 * WEIGHTS
+        assert row.scalars_down - before.scalars_down == 3 * (WEIGHTS + 1)  # with a step size
+    assert found.history[0].scalars_up == 0
+
+
+def test_networks_travel_as_float32() -> None:
+    single, double = (
+        fs.run(ffgb(network("classes", dtype=dtype)), federation(), rounds=1, server=public(), measure=0)
+        for dtype in ("float32", "float64")
+    )
+    saved = double.history[-1].bytes_up - single.history[-1].bytes_up
+    assert abs(saved - 3 * 4 * WEIGHTS) <= 3 * 8  # four bytes for each number; messages are padded to eight
+
+
+def test_the_servers_work_is_counted() -> None:
+    found = fs.run(ffgb(), federation(), rounds=2, server=public(), measure=0)
+    # f and three directions on 50 rows, then three epochs over them
+    assert found.ledger.server_counts == [
+        (1, {"losses": 200, "gradients": 150}),
+        (2, {"losses": 200, "gradients": 150}),
+    ]
+    rows = sum((20, 33, 7))
+    assert found.ledger.total().counts["gradients"] == 2 * 3 * rows
+
+
+# ── transports, faults, resuming ──
+
+
+@BOTH
+def test_transports_change_nothing(make: Callable[[], Any]) -> None:
+    here = fs.run(make(), InProcess(federation(), threads=1), rounds=2, server=public(), seed=3)
+    road = Processes(federation(), workers=2, threads=1, start="fork")
+    there = fs.run(make(), road, rounds=2, server=public(), seed=3)
+    assert np.array_equal(here.model.w, there.model.w)
+    assert here.ledger == there.ledger
+
+
+@BOTH
+def test_a_resumed_run_is_the_same_to_the_bit(make: Callable[[], Any], tmp_path: Path) -> None:
+    whole = fs.run(make(), federation(), rounds=4, server=public(), seed=2)
+    given: dict[str, Any] = {"server": public(), "seed": 2, "checkpoint": tmp_path / "run"}
+    fs.run(make(), federation(), rounds=2, **given)
+    again = fs.run(make(), federation(), rounds=4, resume=True, **given)
+    assert np.array_equal(whole.model.w, again.model.w)
+    assert [row.value for row in whole.history] == [row.value for row in again.history]
+
+
+@BOTH
+def test_lost_and_repeated_replies_leave_no_trace(make: Callable[[], Any], tmp_path: Path) -> None:
+    road = FaultyRoad(federation(), tmp_path, loss=0.4, repeat=True, late=True, seed=4)
+    tolerant = fs.Participation(quorum=0.01, deadline=5.0)
+    lossy = fs.run(make(), road, rounds=3, server=public(), participation=tolerant, seed=1)
+    assert road.lost
+    # The same cohorts without faults: who was there in which exchange decides, and nothing else.
+    cohorts = {(record.round, record.exchange): record.answered for record in lossy.ledger.records}
+    assert any(len(names) < 3 for names in cohorts.values())
+    assert np.isfinite(lossy.model.w).all()
+    once = fs.run(make(), FaultyRoad(federation(), None, repeat=True), rounds=3, server=public(), seed=1)
+    plain = fs.run(make(), federation(), rounds=3, server=public(), seed=1)
+    assert np.array_equal(once.model.w, plain.model.w)
+
+
+def test_an_absent_client_counts_for_nothing() -> None:
+    """With one of two clients silent the round is that of the other alone."""
+    clients = federation()[:2]
+    away = fs.Participation(latency={"c0": 0.0, "c1": 2.0}, deadline=1.0, quorum=0.01)
+    alone = fs.run(ffgb(), clients[:1], rounds=1, server=public(), seed=5)
+    found = fs.run(ffgb(), federation()[:2], rounds=1, server=public(), participation=away, seed=5)
+    assert found.history[-1].cohort == 1
+    np.testing.assert_allclose(found.model.w, alone.model.w, atol=1e-6)
+
+
+# ── what is rejected ──
+
+
+@BOTH
+def test_the_server_needs_rows(make: Callable[[], Any]) -> None:
+    with pytest.raises(DataError, match="server=Client"):
+        fs.run(make(), federation(), rounds=1)
+    wrong = fs.Client("server", np.ones((4, 3)), None)
+    with pytest.raises(DataError, match="3 features where the clients have 5"):
+        fs.run(make(), federation(), rounds=1, server=wrong)
+
+
+# ── warm starts ──
+
+STARTED = {
+    "FedAvg": lambda loss: fs.FedAvg(loss, fs.GradientSteps(step_size=0.1)),
+    "FedProx": lambda loss: fs.FedProx(loss, 0.1, fs.GradientSteps(step_size=0.1)),
+    "FedDyn": lambda loss: fs.FedDyn(loss, 0.1, fs.GradientSteps(step_size=0.1)),
+    "Scaffold": lambda loss: fs.Scaffold(loss, fs.GradientSteps(step_size=0.1)),
+    "FFGBDistill": ffgb,
+    "FedAvgDistill": fedavg,
+}
+
+
+@pytest.mark.parametrize("name", STARTED)
+def test_any_algorithm_on_networks_starts_from_a_model(name: str, tmp_path: Path) -> None:
+    first = fs.run(ffgb(), federation(), rounds=1, server=public()).model
+    first.save(tmp_path / "first.npz")
+    for model in (first, fs.load_model(tmp_path / "first.npz")):
+        begun = fs.run(STARTED[name](LOSS), federation(), rounds=0, server=public(), warm_start=model)
+        assert np.array_equal(begun.model.w, first.w)
+    went_on = fs.run(STARTED[name](LOSS), federation(), rounds=1, server=public(), warm_start=first)
+    cold = fs.run(STARTED[name](LOSS), federation(), rounds=1, server=public())
+    assert not np.array_equal(went_on.model.w, cold.model.w)
+
+
+@pytest.mark.parametrize("name", sorted(set(ALL) - {"DKRR"}))
+def test_any_algorithm_on_linear_models_starts_from_a_model(name: str) -> None:
+    problem = PROBLEMS["squared, two outputs | sparse"]
+    model = fs.run(fs.FedAvg(problem.loss), problem.clients(), rounds=2).model
+    begun = fs.run(ALL[name][0](problem), problem.clients(), rounds=0, warm_start=model)
+    assert np.array_equal(begun.model.w, model.w)
+
+
+def _named(names: tuple[str, ...], classes: tuple[str, ...] = ("a", "b", "c")) -> list[fs.Client]:
+    rng = np.random.default_rng(0)
+    labels = np.array(classes)[rng.integers(0, 3, 20)]
+    return [fs.Client("one", rng.standard_normal((20, 5)), labels, feature_names=names, classes=classes)]
+
+
+NAMES = ("u", "v", "x", "y", "z")
+
+
+@pytest.mark.parametrize(
+    ("clients", "loss", "words"),
+    [
+        (_named(NAMES), network("classes", hidden=(9,)), "same architecture"),
+        (_named(("t", *NAMES[1:])), LOSS, "columns"),
+        (_named(NAMES, ("a", "b", "d")), LOSS, "classes"),
+        (_named(NAMES), fs.Softmax(classes=3), "does not train one"),
+    ],
+    ids=["architecture", "columns", "classes", "linear"],
+)
+def test_models_that_do_not_fit_are_rejected(clients: list[fs.Client], loss: Any, words: str) -> None:
+    server = fs.Client("server", np.random.default_rng(1).standard_normal((20, 5)), None, feature_names=NAMES)
+    model = fs.run(ffgb(), _named(NAMES), rounds=1, server=server).model
+    with pytest.raises(ConfigError, match=words):
+        fs.run(fs.FedAvg(loss, fs.GradientSteps(step_size=0.1)), clients, rounds=1, warm_start=model)
+
+
+def test_a_linear_model_does_not_start_a_network() -> None:
+    model = fs.run(fs.FedAvg(fs.Softmax(classes=3)), federation(), rounds=1).model
+    with pytest.raises(ConfigError):
+        fs.run(fs.FedAvg(LOSS, fs.GradientSteps(step_size=0.1)), federation(), rounds=1, warm_start=model)
