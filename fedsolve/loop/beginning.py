@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedsolve.algorithms.base import Algorithm
+from fedsolve.algorithms.base import Algorithm, includes_server
 from fedsolve.errors import ConfigError
+from fedsolve.federation.calls import Mean
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.session import Preprocessing, Session
@@ -95,7 +96,9 @@ def learned_scale(algorithm: Algorithm, inspect: Inspect | None, stopping: Stopp
         return None
     _ = fed.features, fed.outputs  # raise if the clients do not agree on them
     with fed.setting_up():
-        scale = inspect.made_scale(fed.mean(inspect.scale))
+        ask = Mean(inspect.scale)
+        (sums,) = fed.exchange(ask.with_server() if includes_server(algorithm) else ask)
+        scale = inspect.made_scale(sums)
         if unpenalised:  # then local systems may have many solutions
             fed.sum(inspect.agree, units=scale.columns)
     return scale

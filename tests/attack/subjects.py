@@ -28,7 +28,7 @@ from fedsolve.features import RandomFourier
 from fedsolve.federation.client import Client
 from fedsolve.federation.client_runtime import Runtime, Served
 from fedsolve.federation.joining import JOINED
-from fedsolve.federation.protocol import collect, fingerprint, signature, steps
+from fedsolve.federation.protocol import collect, fingerprint, is_server_only, signature, steps
 from fedsolve.inference.evaluation import Evaluation
 from fedsolve.inference.sent_model import SentModel, send
 from fedsolve.local import CG, Adam, GradientSteps, Momentum, ProximalSteps, Richardson
@@ -137,8 +137,9 @@ def protocols_with_steps() -> set[type[Any]]:
 
 
 def steps_of(kind: type[Any]) -> list[str]:
-    """The names of a class's client steps."""
-    return [name for name in dir(kind) if getattr(getattr(kind, name, None), "__client_step__", False) is True]
+    """The names of a class's client steps, without those that only the server may run."""
+    found = [name for name in dir(kind) if getattr(getattr(kind, name, None), "__client_step__", False) is True]
+    return [name for name in found if not is_server_only(getattr(kind, name))]
 
 
 # ── arguments ──
@@ -169,6 +170,18 @@ class Maker:
     any_w = any_y = any_x = any_c = any_p = any_g = any_r = any_d = weights
 
     any_step = weights
+
+    # FedLRGD
+    def any_points(self) -> np.ndarray:
+        return np.random.default_rng(3).standard_normal((3, self.weights().size)) / 8
+
+    def any_bases(self) -> np.ndarray:
+        return np.random.default_rng(4).standard_normal((self.weights().size, 3, 2))
+
+    def any_rows(self) -> int:
+        return 1
+
+    any_row = any_rows
 
     def product_v(self) -> np.ndarray:
         return self.weights()
