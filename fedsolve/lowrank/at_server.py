@@ -59,7 +59,7 @@ def rank_of(rank: Rank, weights: str, order: int, server: Client) -> int:
         return min(samples, max(order + 1, 3 * order // 2))
     wanted = rank or (samples if weights == "inverse" else order + 1)
     if samples < wanted:
-        why = "" if rank else " (the number of weights, and 1)"
+        why = "" if rank else ", one more than the model has weights,"
         raise DataError(
             f"the server's data ({server.name!r}) has {samples} samples, and rank {wanted}{why} needs "
             f"at least as many: give the server more samples, or set rank='revealed' or a rank of at most {samples}"

@@ -58,6 +58,11 @@ class Corrected(Point):
     corrected: int = 0
     step: float = 0.0
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the approximation was learned here."""
+        return self.surrogate is not None and bool(np.array_equal(self.surrogate.centre, self.w.reshape(-1)))
+
     def size(self, point: Point) -> float:
         """The norm of a point's gradient in the box's units."""
         assert point.gradient is not None
@@ -100,10 +105,8 @@ def advanced(state: C, trial: Point) -> tuple[C, bool]:
     step = (trial.w - state.w).reshape(-1)
     moved = float(np.abs(step / state.widths).max())
     if not _fell(state, trial):
-        hopeless = state.gradient is not None and abs(step @ state.gradient.reshape(-1)) <= rounding(
-            trial.value, state.value or 0.0
-        )
-        return _refused(state, trial, moved), hopeless
+        unclear = state.gradient is not None and _within_rounding(state, trial)
+        return _refused(state, trial, moved, unclear), unclear and state.is_fresh
     at_the_edge = moved >= 0.99 * state.reach
     slow = state.gradient is not None and state.size(trial) > SLOW * state.size(state)
     known = replace(
@@ -129,10 +132,22 @@ def _fell(state: Corrected, trial: Point) -> bool:
     return state.size(trial) < state.size(state)
 
 
-def _refused(state: C, trial: Point, moved: float) -> C:
-    """Stay, with the trial's gradient among the known ones, and go less far; or learn new weights here."""
+def _refused(state: C, trial: Point, moved: float, unclear: bool) -> C:
+    """Stay, with the trial's gradient among the known ones, and go less far; or learn new weights here, at once where
+    all that the step promised was within rounding of the value."""
     known = replace(_remembering(state, trial, False), reach=SHRINK * moved, refused=state.refused + 1)
-    return known if known.refused < REFUSALS else _renewed(replace(known, refused=0), SHRINK * moved)
+    if known.refused < REFUSALS and not unclear:
+        return known
+    return _renewed(replace(known, refused=0, reach=state.reach if unclear else known.reach), SHRINK * moved)
+
+
+def _within_rounding(state: Corrected, trial: Point) -> bool:
+    """Whether the values of two points could not show what the gradient promises between them."""
+    assert state.value is not None
+    assert trial.value is not None
+    assert state.gradient is not None
+    promised = abs(float(((trial.w - state.w) * state.gradient).sum()))
+    return promised <= rounding(state.value, trial.value)
 
 
 def _renewed(state: C, moved: float) -> C:

@@ -17,7 +17,7 @@ from fedsolve.errors import DataError
 from fedsolve.numerics.function_bases import Bases, conditions, inverses, leading_functions, truncated
 from fedsolve.typing import Array
 
-COMPLETION = 1e-3  # of the size of the server's own partial derivatives
+COMPLETION = 1e-6  # of the size of the server's own partial derivatives
 CUTOFF = 1e-10  # of the largest singular value: what is below is rounding in the partial derivatives
 WORST = 1e12  # the condition number from which an inverse has lost all digits that matter
 

@@ -40,21 +40,21 @@ def zero(field: Field, start: Array, reach: float, most: int = 60) -> Array:
             if norm(found) < (1 - 1e-4 * length) * size:
                 break
             length /= 2
-            if length < SHORTEST:
-                return x
+            if length < SHORTEST:  # no zero this way; where it began, one step of size 1 shows more than none
+                return x if x is not start else start - step * min(1.0, 1.0 / float(np.abs(step).max()))
         x, value = trial, found
     return x
 
 
 def newton_direction(jacobian: Array, value: Array) -> Array:
     """J⁻¹ value; where the symmetric part of J is not positive definite, as a convex function's Hessian is, by that
-    part with its eigenvalues made positive."""
+    part with its eigenvalues made positive, and not at all in directions without curvature."""
     values, vectors = np.linalg.eigh((jacobian + jacobian.T) / 2)
     largest = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     if values[0] > LEAST_CURVATURE * largest:
         return np.linalg.solve(jacobian, value)
-    floored = np.maximum(np.abs(values), LEAST_CURVATURE * largest)
-    return vectors @ ((vectors.T @ value) / floored)
+    curved = np.abs(values) > LEAST_CURVATURE * largest
+    return vectors[:, curved] @ ((vectors[:, curved].T @ value) / np.abs(values[curved]))
 
 
 def _jacobian(field: Field, x: Array) -> Array:
