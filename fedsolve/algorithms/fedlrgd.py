@@ -106,8 +106,10 @@ class FedLRGD(SampleSteps):
         if state.corrected == self.corrections:
             return Finished(State(w))
         trial = self.visit(fed, w)  # a correction
-        if trial.cohort != state.cohort:
+        if trial.cohort != state.cohort:  # someone left: two values compare only if the same clients are behind both
             state = asked_again(state, self.visit(fed, state.w))
+            if trial.cohort != state.cohort:
+                return state
         state, done = advanced(state, trial)
         return Finished(state) if done else state
 

@@ -59,6 +59,7 @@ def as_server(
     mark = server.data_mark() if fed.checkpointing else None  # by which a resumed run knows it again
     known = {"columns": columns, "transform": transform, DATA_MARK: mark}
     server.forget()
+    server.counts = {}  # of an earlier run
     server.memory = session_memory({key: value for key, value in known.items() if value is not None}, types)
     width = server.design.shape[1]
     if width != fed.features:

@@ -98,6 +98,11 @@ def rows_in_turn(fed: Federation, first: Array, ask: Callable[[int], Array], cou
 def learned(fed: Federation, state: C, learning: Learning, sums: Array) -> C:
     """The state with its approximation of the gradient of those who answered and the server: n is the weight of these,
     so that it is their objective which is approximated."""
+    if not np.isfinite(sums).all():
+        raise DataError(
+            "the sum of the clients' weights has NaN or infinite numbers, so nothing can be learned from it; a client "
+            "that sends such numbers is left out, and named, if there is a quorum: Participation(quorum=0.5)"
+        )
     server, cohort = fed.server, fed.cohort.clients
     own = np.ones(server.n_samples) if server.sample_weight is None else to_numpy(server.sample_weight)
     total = server.weight + sum(fed.weights[name] for name in cohort)

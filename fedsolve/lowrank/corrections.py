@@ -21,6 +21,7 @@ REACH = 20.0  # how many boxes a first step may leave the centre by: predictions
 SLOW = 0.5  # a correction that leaves more of the gradient than this calls for new weights
 SHRINK = 0.25  # what is left of the reach after a step that led up
 REFUSALS = 2  # so many steps in a row that led up call for new weights too
+NOWHERE = 1e-9  # boxes: a step so short that is still not finite is no question of its length
 SMALLEST = 1e-3  # of the first box: in a smaller one rounding would show in the differences
 
 
@@ -101,12 +102,18 @@ def asked_again(state: C, point: Point) -> C:
 def advanced(state: C, trial: Point) -> tuple[C, bool]:
     """The state after a trial was visited by the same clients, and whether there is nothing left to gain."""
     assert trial.value is not None
+    assert trial.gradient is not None
     assert state.widths is not None
     step = (trial.w - state.w).reshape(-1)
     moved = float(np.abs(step / state.widths).max())
+    if not (np.isfinite(trial.value) and np.isfinite(trial.gradient).all()):  # too far: nothing is known there
+        return replace(state, reach=SHRINK * moved), moved < NOWHERE
     if not _fell(state, trial):
         unclear = state.gradient is not None and _within_rounding(state, trial)
-        return _refused(state, trial, moved, unclear), unclear and state.is_fresh
+        known = _refused(state, trial, moved, unclear)
+        if unclear and state.is_fresh:  # in a small box rounding may have misled: once more in a large one
+            return replace(known, box=1.0), state.box >= 1.0
+        return known, False
     at_the_edge = moved >= 0.99 * state.reach
     slow = state.gradient is not None and state.size(trial) > SLOW * state.size(state)
     known = replace(

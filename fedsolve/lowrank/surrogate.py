@@ -70,7 +70,9 @@ class Learning:
         linear = np.zeros((len(self.centre) + 1, len(self.centre)))
         if len(weights) > samples:
             linear = self.factors * weights[samples:]
-        return Surrogate(self.centre, self.widths, weights[:samples] + own[:, None], linear, total)
+        # Row by row, as a checkpoint gives them back: products round otherwise where arrays lie otherwise in memory.
+        own_weights = np.ascontiguousarray(weights[:samples] + own[:, None])
+        return Surrogate(self.centre, self.widths, own_weights, np.ascontiguousarray(linear), total)
 
 
 def by_truncation(centre: Array, widths: Array, points: Array, partials: Array, most: int, revealed: bool) -> Learning:
