@@ -24,26 +24,37 @@ SHORTEST = 2.0**-20
 def zero(field: Field, start: Array, reach: float, most: int = 60) -> Array:
     """A zero of the field near `start`, or as near to one as Newton's steps lead: at most `reach` from the start in any
     coordinate. The Jacobian is found by central differences, so nothing but the field is needed."""
-    x, size = start, np.inf
-    value = field(x[None])[0]
-    first = norm(value)
+    x, value = start, field(start[None])[0]
+    small = SMALL * norm(value)
     for _ in range(most):
-        size = norm(value)
-        if not size > SMALL * first:
+        if not norm(value) > small:  # or it is not a number
             return x
-        step = newton_direction(_jacobian(field, x), value)
+        step = _direction(field, x, value)
         step = step * _room(x - start, step, reach)
-        length = 1.0
-        while True:
-            trial = x - length * step
-            found = field(trial[None])[0]
-            if norm(found) < (1 - 1e-4 * length) * size:
-                break
-            length /= 2
-            if length < SHORTEST:  # no zero this way; where it began, one step of size 1 shows more than none
-                return x if x is not start else start - step * min(1.0, 1.0 / float(np.abs(step).max()))
-        x, value = trial, found
+        found = _shortened(field, x, step, norm(value))
+        if found is None:  # no zero this way; where it began, one step of size 1 shows more than none
+            return x if x is not start else start - step / max(1.0, float(np.abs(step).max()))
+        x, value = found
     return x
+
+
+def _shortened(field: Field, x: Array, step: Array, size: float) -> tuple[Array, Array] | None:
+    """The first of x − step, x − step/2, … where the field is smaller than `size`, and the field there; None: nowhere."""
+    length = 1.0
+    while length >= SHORTEST:
+        trial = x - length * step
+        found = field(trial[None])[0]
+        if norm(found) < (1 - 1e-4 * length) * size:
+            return trial, found
+        length /= 2
+    return None
+
+
+def _direction(field: Field, x: Array, value: Array) -> Array:
+    """Newton's direction, or along the field itself where its differences say nothing."""
+    jacobian = _jacobian(field, x)
+    step = newton_direction(jacobian, value) if np.isfinite(jacobian).all() else 0.0 * value
+    return step if step.any() else value / float(np.abs(value).max())
 
 
 def newton_direction(jacobian: Array, value: Array) -> Array:
