@@ -18,7 +18,7 @@ from fedsolve.numerics.vector_fields import Field, secant_correction
 from fedsolve.typing import Array
 
 REACH = 20.0  # how many boxes a first step may leave the centre by: predictions then move by about five units
-SLOW = 0.5  # a correction that leaves more of the gradient than this calls for new weights
+SLOW = 1.0  # of the gradient before: a correction that leaves more of it calls for new weights
 SHRINK = 0.25  # what is left of the reach after a step that led up
 REFUSALS = 2  # so many steps in a row that led up call for new weights too
 NOWHERE = 1e-9  # boxes: a step so short that is still not finite is no question of its length

@@ -39,7 +39,7 @@ def zero(field: Field, start: Array, reach: float, most: int = 60) -> Array:
 
 
 def _shortened(field: Field, x: Array, step: Array, size: float) -> tuple[Array, Array] | None:
-    """The first of x − step, x − step/2, … where the field is smaller than `size`, and the field there; None: nowhere."""
+    """The first of x − step, x − step/2, … where the field is below `size`, and the field there; None if none is."""
     length = 1.0
     while length >= SHORTEST:
         trial = x - length * step

@@ -325,3 +325,30 @@ def test_too_few_samples_at_the_server() -> None:
     with pytest.raises(ConfigError, match="no bound on its smoothness: give FedLRGD a step_size"):
         fs.run(fs.FedLRGD(fs.Poisson(l2=0.1), steps=5, rank=2), found.clients, server=found.server)
     assert found.run(fs.FedLRGD(LOGISTIC, rank="revealed")).converged
+
+
+# ── beside exact Newton ──
+
+
+@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("p", [5, 8])
+def test_a_client_sends_no_more_than_for_exact_newton(p: int, alike: bool) -> None:
+    """Until each stops by itself where rel ≤ 1e-6 is certified; Newton's last gradient is not even counted.
+
+    Numbers of the objective's value, one for each point visited, are counted for neither.
+    """
+    ratios = []
+    for seed in range(7):
+        found = setting(LOGISTIC, p, p + 1, seed, alike=alike)
+        everyone = [*found.clients, found.server]
+        best = fs.run(fs.Newton(LOGISTIC), everyone, tolerance=1e-13).history
+        gained = best[0].value - best[-1].value
+        stopping = fs.Stopping(tolerance=None, gap=1e-6 * gained)
+        newton = fs.run(fs.Newton(LOGISTIC), everyone, stopping=stopping)
+        run = found.run(fs.FedLRGD(LOGISTIC), stopping=stopping)
+        assert newton.converged
+        assert run.converged
+        assert found.relative(run.model.w) <= 1e-6
+        sent = run.ledger.total().scalars_up / 20 - 1 - run.rounds
+        ratios.append(sent / (newton.rounds * (p + p * (p + 1) // 2)))
+    assert np.median(ratios) <= 1.0
