@@ -47,7 +47,7 @@ class FedLRGD(SampleSteps):
 
     loss         the objective; any loss with `gradient`, and for the server with `sample_gradients`
     rank         r, how many weights a client sends for each coordinate. None (default) is p + 1, for "inverse" all
-                 samples of the server; "revealed" is the numerical rank of the server's gradients, at most 1.5 p
+                 samples of the server; "revealed" is the numerical rank of the server's gradients, at most p + 1 or 1.5 p
     weights      "truncated" (default) for least squares by a truncated SVD, "inverse" for equation (35)
     probes       at how many points gradients are compared, for each weight (default 4; 1 for "inverse")
     box          half the side of the box around the start that probes are drawn from; None (default) follows the units
@@ -130,7 +130,7 @@ class FedLRGD(SampleSteps):
         answered = fed.cohort.clients
         v = at_server.rows_in_turn(fed, first, lambda row: fed.sum(self.more_weights, row=row), r)  # ↑ 10
         state = at_server.learned(fed, state, learning, v)
-        value = number if state.cohort == answered and not bound else None
+        value = number if state.cohort == answered and not bound else state.value
         return replace(state, value=value, step=1.0 / number if bound else self.step_size or 0.0)
 
     def _approximate(self, fed: Federation, state: State, points: Array) -> Array:

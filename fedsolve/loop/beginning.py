@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fedsolve.algorithms.base import Algorithm, includes_server
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.calls import Mean
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
@@ -53,6 +53,11 @@ def start(
     fed, loss = session.fed, measuring.loss
     transform = session.join(preprocess)
     as_server(server, fed, loss, session.columns, transform, types)
+    if server is not None and server.y is None and includes_server(algorithm):
+        raise DataError(
+            f"{type(algorithm).__name__} learns from the server's own samples, and the server's data ({server.name!r}) "
+            "has no targets: give it samples with targets"
+        )
     fed.warm_start = warm_start_by_name(warm_start, fed, loss, transform)
     check_resources(algorithm, loss, fed)
     measuring.scale = learned_scale(algorithm, measuring.inspect, measuring.stopping, fed)

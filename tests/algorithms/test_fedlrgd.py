@@ -246,6 +246,18 @@ def test_the_run_measures_clients_and_server_together() -> None:
     assert row.gradient_norm < 1e-10
 
 
+@pytest.mark.parametrize("algorithm", [fs.FedLRGD(LOGISTIC), fs.FedLRGD.literal(LOGISTIC, 20)])
+def test_measuring_changes_nothing(algorithm: fs.FedLRGD) -> None:
+    found = setting(LOGISTIC, 2, 4)
+    runs = [found.run(algorithm, measure=measure, rounds=3, tolerance=0) for measure in (0, 1)]
+    assert np.array_equal(runs[0].model.w, runs[1].model.w)
+    totals = [run.ledger.total() for run in runs]
+    assert totals[0].scalars_up == totals[1].scalars_up
+    assert totals[0].counts == totals[1].counts
+    ours = [counted_at_server(run.ledger.server_counts) for run in runs]
+    assert ours[0]["gradients"] == ours[1]["gradients"]
+
+
 def test_a_minimum_is_confirmed_with_the_server_too() -> None:
     """Without a penalty on every weight the run asks for Hessians: those of the server belong to them."""
     found = setting(LOGISTIC, 2, 40)
@@ -325,6 +337,8 @@ def test_too_few_samples_at_the_server() -> None:
     with pytest.raises(ConfigError, match="no bound on its smoothness: give FedLRGD a step_size"):
         fs.run(fs.FedLRGD(fs.Poisson(l2=0.1), steps=5, rank=2), found.clients, server=found.server)
     assert found.run(fs.FedLRGD(LOGISTIC, rank="revealed")).converged
+    with pytest.raises(DataError, match=r"FedLRGD learns from the server's own samples.*has no targets"):
+        fs.run(fs.FedLRGD(LOGISTIC), found.clients, server=fs.Client("server", found.server.X, None))
 
 
 # ── beside exact Newton ──
