@@ -1,8 +1,8 @@
-"""FedAvg on torch clients: one call for many clients against one call each.
+"""FedAvg, FedDyn and Scaffold on torch clients: one call for many clients against one call each.
 
 Whole runs of five rounds of five local steps, with joining and measuring, on the CPU with one thread and on a GPU if
-there is one. Both sides are measured in turn, the minimum of several runs; the results must agree to 1e-8 and the
-ledgers be equal: scripts/bench together (needs torch)
+there is one; FedDyn and Scaffold with full batches of the logistic loss. Both sides are measured in turn, the minimum
+of several runs; the results must agree to 1e-8 and the ledgers be equal: scripts/bench together (needs torch)
 """
 
 from __future__ import annotations
@@ -19,6 +19,14 @@ from fedsolve.losses import LinearLoss
 ROUNDS, REPEAT, L2 = 5, 5, 1e-2
 WHOLE, BATCHES = fs.GradientSteps(5), fs.GradientSteps(5, batch_size=10)
 SQUARED, LOGISTIC = fs.Squared(L2, "free"), fs.Logistic(L2, "free")
+Kind = type[fs.FedAvg] | type[fs.FedDyn] | type[fs.Scaffold]
+CASES: list[tuple[Kind, LinearLoss, fs.GradientSteps]] = [
+    (fs.FedAvg, SQUARED, WHOLE),
+    (fs.FedAvg, LOGISTIC, WHOLE),
+    (fs.FedAvg, LOGISTIC, BATCHES),
+    (fs.FedDyn, LOGISTIC, WHOLE),
+    (fs.Scaffold, LOGISTIC, WHOLE),
+]
 
 
 def make_clients(sizes: list[int], features: int, loss: LinearLoss, device: str) -> list[fs.Client]:
@@ -32,9 +40,9 @@ def make_clients(sizes: list[int], features: int, loss: LinearLoss, device: str)
     return made
 
 
-def compare(sizes: list[int], features: int, loss: LinearLoss, local: fs.GradientSteps, device: str) -> str:
+def compare(sizes: list[int], features: int, kind: Kind, loss: LinearLoss, local: fs.GradientSteps, device: str) -> str:
     """Run both ways and say how they compare."""
-    clients, algorithm = make_clients(sizes, features, loss, device), fs.FedAvg(loss, local)
+    clients, algorithm = make_clients(sizes, features, loss, device), kind(loss, local=local)
     transports = [InProcess(clients), InProcess(clients, together=True)]
     seconds, runs = [float("inf")] * 2, list[fs.Run]()
     for _ in range(REPEAT):
@@ -67,10 +75,10 @@ def main() -> None:
         print(f"── {device}: time of a run")
         for name, (sizes, features) in cases.items():
             print(name)
-            for loss, local in ((SQUARED, WHOLE), (LOGISTIC, WHOLE), (LOGISTIC, BATCHES)):
-                kind = "full batch" if local is WHOLE else "batches of 10"
-                found = compare(sizes, features, loss, local, device)
-                print(f"    {type(loss).__name__:8s} {kind:13s} {found}", flush=True)
+            for kind, loss, local in CASES:
+                batches = "full batch" if local is WHOLE else "batches of 10"
+                found = compare(sizes, features, kind, loss, local, device)
+                print(f"    {kind.__name__:8s} {type(loss).__name__:8s} {batches:13s} {found}", flush=True)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from fedsolve import data, diagnose, errors, features, selection
 from fedsolve.algorithms import (
     AGD,
     DKRR,
+    FFGB,
     GIANT,
     SHED,
     FedAvg,
@@ -34,6 +35,7 @@ from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
 from fedsolve.inference import Evaluation, FederationGain, evaluate, federation_gain
+from fedsolve.learners import Minimax, NetworkLearner, RidgeLearner, Stumps, Trees
 from fedsolve.local import (
     CG,
     Adam,
@@ -52,8 +54,8 @@ from fedsolve.loop.patience import Patience
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping, StoppingRule, Verdict
 from fedsolve.losses import Logistic, Loss, Network, Pointwise, Poisson, Softmax, Squared
-from fedsolve.models import KernelExpansion, LinearModel, Model, NetworkModel, load_model
-from fedsolve.networks import CNN, MLP, Architecture
+from fedsolve.models import Ensemble, KernelExpansion, LinearModel, Model, NetworkModel, load_model
+from fedsolve.networks import CNN, MLP, Architecture, FlipAndCrop
 from fedsolve.selection import cross_validate, loss_grid
 from fedsolve.version import __version__
 
@@ -62,6 +64,7 @@ __all__ = [
     "CG",
     "CNN",
     "DKRR",
+    "FFGB",
     "GIANT",
     "MLP",
     "SHED",
@@ -72,6 +75,7 @@ __all__ = [
     "Cosine",
     "Distil",
     "EarlyStopping",
+    "Ensemble",
     "Evaluation",
     "FFGBDistill",
     "FedAvg",
@@ -86,6 +90,7 @@ __all__ = [
     "Federation",
     "FederationGain",
     "Finished",
+    "FlipAndCrop",
     "Gather",
     "GradientSteps",
     "InverseTime",
@@ -96,10 +101,12 @@ __all__ = [
     "Logistic",
     "Loss",
     "Mean",
+    "Minimax",
     "Model",
     "Momentum",
     "MontDec",
     "Network",
+    "NetworkLearner",
     "NetworkModel",
     "Newton",
     "Nystroem",
@@ -116,6 +123,7 @@ __all__ = [
     "Rayleigh",
     "Replay",
     "Richardson",
+    "RidgeLearner",
     "Run",
     "SHEDLeastSquares",
     "Scaffold",
@@ -125,8 +133,10 @@ __all__ = [
     "StepDecay",
     "Stopping",
     "StoppingRule",
+    "Stumps",
     "Sum",
     "TopKPairs",
+    "Trees",
     "Verdict",
     "__version__",
     "client_step",

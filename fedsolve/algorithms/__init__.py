@@ -11,6 +11,7 @@ from fedsolve.algorithms.fednewton_cg import FedNewtonCG
 from fedsolve.algorithms.fednl import FedNL
 from fedsolve.algorithms.fedprox import FedProx
 from fedsolve.algorithms.fedsplit import FedSplit
+from fedsolve.algorithms.ffgb import FFGB
 from fedsolve.algorithms.ffgb_distill import FFGBDistill
 from fedsolve.algorithms.giant import GIANT
 from fedsolve.algorithms.mont_dec import MontDec
@@ -22,6 +23,7 @@ from fedsolve.algorithms.shed_least_squares import SHEDLeastSquares
 __all__ = [
     "AGD",
     "DKRR",
+    "FFGB",
     "GIANT",
     "SHED",
     "FFGBDistill",

@@ -31,6 +31,10 @@ class Algorithm(Protocol):
     fits_link           True if its clients send no more than their link carries, whatever the link
     contraction(state)  a factor by which, in theory, the error fell or tends to fall in the step that led here
     measured(state)     a `Measurement` that the state already knows, so that the run need not ask for it
+    measuring(fed, state)  the call that measures a State, for one without weights; None: it is not measured
+    telling(fed, state)  the call by which clients hear of what is new in a State of which they keep something, such as
+                        the predictions of an ensemble; None: they know all. Its replies are gathered
+    may_grow            True if its value may rise a thousandfold before it falls, which ends other runs as diverged
     pace(state)         (η, s): the size and the number of the full gradient steps that each client takes in a round
     footprint(sizes)    a `Footprint`: the memory and bandwidth it needs, so that a run that cannot work is rejected
                         before it starts

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedsolve.algorithms.base import Finished
+from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.losses import LinearLoss
@@ -51,6 +52,8 @@ class DKRR:
     # ── server ──
 
     def start(self, fed: Federation) -> Finished[State]:
+        if fed.warm_start is not None:
+            raise ConfigError("DKRR averages exact local fits, which begin nowhere: leave warm_start out")
         return Finished(State(fed.mean(self.local_minimiser)))
 
     def round(self, fed: Federation, state: State) -> Finished[State]:

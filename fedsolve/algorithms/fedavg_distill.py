@@ -13,13 +13,15 @@ are like the clients' (`server=`), and sees every client's network.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from fedsolve.distillation.distil import Distil, check_steps
-from fedsolve.distillation.network_checks import check_classes, check_network
+from fedsolve.distillation.network_checks import check_classes, check_network, check_weights_sent
 from fedsolve.distillation.rows import mean_outputs, public_rows
+from fedsolve.federation.calls import Gather
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.local import GradientSteps, step_in_round
@@ -80,7 +82,8 @@ class FedAvgDistill:
     def round(self, fed: Federation, state: State) -> State:
         step_size = step_in_round(fed, self.local, self.local.step_size or 1.0)
         # Gathers models: an ensemble averages what they put out, which no sum of their weights says.
-        models = fed.gather(self.local_update, w=state.w, step_size=step_size)  # 3–6
+        ask = Gather(self.local_update, w=state.w, step_size=step_size)  # 3–6
+        (models,) = fed.exchange(ask.checked(partial(check_weights_sent, state.w.shape)))
         shares = np.array([fed.weights[name] for name in models])
         average = sum(share * np.asarray(w, dtype=np.float64) for share, w in zip(shares, models.values(), strict=True))
         w = fed.here(self.fuse, w=average / shares.sum(), models=tuple(models.values()), round=fed.round)  # 7–11

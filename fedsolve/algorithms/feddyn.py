@@ -79,7 +79,7 @@ class FedDyn:
     def first_pull(self, client: Client, w: Array, step_size: float) -> float:
         return own_pull(self.loss, self.local, client, w, step_size)
 
-    @client_step
+    @client_step(together=True)
     def local_update(
         self, client: Client, w: Array, pull: float, step_size: float, epoch: int
     ) -> tuple[Array, float, float]:
@@ -121,4 +121,4 @@ class FedDyn:
 
 
 def _squares(client: Client, *arrays: Array) -> tuple[float, ...]:
-    return tuple(float(client.xp.sum(array * array)) for array in arrays)
+    return tuple(client.number(client.xp.sum(array * array)) for array in arrays)

@@ -47,7 +47,7 @@ class FedLRGD(SampleSteps):
 
     loss         the objective; any loss with `gradient`, and for the server with `sample_gradients`
     rank         r, how many weights a client sends for each coordinate. None (default) is p + 1, for "inverse" all
-                 samples of the server; "revealed" is the numerical rank of the server's gradients, at most p + 1 or 1.5 p
+                 samples of the server; "revealed" is the rank of the server's own gradients, at most p + 1 or 1.5 p
     weights      "truncated" (default) for least squares by a truncated SVD, "inverse" for equation (35)
     probes       at how many points gradients are compared, for each weight (default 4; 1 for "inverse")
     box          half the side of the box around the start that probes are drawn from; None (default) follows the units

@@ -69,7 +69,7 @@ class FedProx:
     def proximal_step(self, client: Client, w: Array) -> Array:
         return ProximalSteps().run(self.loss, client, w, 1.0, pull=self.pull)
 
-    @client_step
+    @client_step(together=True)
     def local_update(self, client: Client, w: Array, step_size: float) -> Array:
         require_positive("step_size", step_size)
         return (self.local or ProximalSteps()).run(self.loss, client, w, step_size, pull=self.pull)

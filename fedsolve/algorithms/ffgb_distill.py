@@ -15,12 +15,13 @@ sees every client's network.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from fedsolve.distillation.distil import Distil, adam_epochs, check_steps
-from fedsolve.distillation.network_checks import check_classes, check_network
+from fedsolve.distillation.network_checks import check_classes, check_network, check_weights_sent
 from fedsolve.distillation.rows import (
     fresh_weights,
     functional_gradient,
@@ -29,6 +30,7 @@ from fedsolve.distillation.rows import (
     public_rows,
     with_targets,
 )
+from fedsolve.federation.calls import Gather
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.local import step_in_round
@@ -76,7 +78,7 @@ class FFGBDistill:
         """h_i ∈ argmin ‖h − ∇R_i[f]‖² over networks (Algorithm 2, line 4 with the oracle of equation 6)."""
         self.loss.check_weights(client, w=w)
         own = self.loss.computing(client)
-        target = functional_gradient(self.loss, own, own.localise(w))
+        target = functional_gradient(self.loss, own, w if own is client else own.localise(w))
         begin = fresh_weights(self.loss, own, w.shape[0])  # not f's own: an h that begins as f ends as a copy of it
         squares = replace(self.loss, loss=Squared(), l2=0.0)
         return as_kind_of(self.local.run(squares, with_targets(own, target), begin, step_size), w)
@@ -99,7 +101,8 @@ class FFGBDistill:
     def round(self, fed: Federation, state: State) -> State:
         step_size = step_in_round(fed, self.local, self.local.step_size or 1.0)
         # Gathers functions: their outputs are averaged, which no sum of their weights says.
-        h = fed.gather(self.local_direction, w=state.w, step_size=step_size)  # Algorithm 1, lines 3 and 4
+        ask = Gather(self.local_direction, w=state.w, step_size=step_size)  # Algorithm 1, lines 3 and 4
+        (h,) = fed.exchange(ask.checked(partial(check_weights_sent, state.w.shape)))
         w = fed.here(self.aggregate, w=state.w, directions=tuple(h.values()), round=fed.round)
         return State(np.asarray(w, dtype=np.float64))
 

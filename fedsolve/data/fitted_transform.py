@@ -99,6 +99,11 @@ class Transform:
         """The same with NumPy's arrays: a client's own copy has those of its library."""
         return replace(self, fill=to_numpy(self.fill), centre=to_numpy(self.centre), scale=to_numpy(self.scale))
 
+    @property
+    def keeps_missing(self) -> bool:
+        """Whether cells that are missing stay so."""
+        return any(isinstance(column, Numeric) and column.keeps_missing for column in self.columns)
+
     def gaps(self) -> list[tuple[str, float, float]]:
         """Name, share missing and share unseen of each column that has any of either."""
         if self.missing is None or self.unseen is None:
@@ -163,7 +168,7 @@ class Transform:
     def _scaled(self, j: int, column: Numeric, cells: Array) -> Array:
         values = column.values(cells)
         missing = np.isnan(values)
-        if missing.any():
+        if missing.any() and not column.keeps_missing:
             if np.isnan(self.fill[j]):
                 raise DataError(
                     f"column {column.name!r}: {int(missing.sum())} missing values and nothing to impute; "

@@ -73,14 +73,15 @@ class Preprocess:
     """The preprocessing protocol. Without a schema all columns are numbers, and the options hold for all.
 
     standardise  divide by the standard deviation, after subtracting the mean unless `centre=False` (sparse X)
-    impute       "mean", a number, or None: a missing value is an error
+    impute       "mean", a number, or None: a missing value is an error; "keep": it stays missing, for learners that
+                 take missing values, such as trees
     indicator    add a column for each that is 1 where the value is missing
     """
 
     schema: Schema | None = None
     standardise: bool = True
     centre: bool = True
-    impute: Literal["mean"] | float | None = "mean"
+    impute: Literal["mean", "keep"] | float | None = "mean"
     indicator: bool = False
 
     purpose: ClassVar[Purpose] = "setup"
@@ -192,6 +193,12 @@ class Preprocess:
         return replace(transform, missing=gaps.missing / total, unseen=gaps.unseen / total)
 
     # ── columns ──
+
+    @property
+    def keeps_missing(self) -> bool:
+        """Whether missing cells may stay missing, so that only learners that take them can follow."""
+        columns = (self._numeric("x0"),) if self.schema is None else self.schema.columns
+        return any(isinstance(column, Numeric) and column.keeps_missing for column in columns)
 
     def _numeric(self, name: str) -> Numeric:
         scaling: Literal["standardise", "scale"] = "standardise" if self.centre else "scale"
@@ -325,7 +332,7 @@ def _transform(columns: Sequence[Column], mean: Array, deviation: Array, modes: 
             place = next(mode) if column.needs_mode else column.imputed
             fill[j] = np.nan if place is None else place
             continue
-        if column.impute is not None:
+        if column.impute is not None and not column.keeps_missing:
             fill[j] = mean[j] if isinstance(column.impute, str) else column.impute
         if column.scaling == "range":
             assert column.low is not None

@@ -30,7 +30,8 @@ Unseen = Literal["other", "zeros", "error"]
 class Numeric:
     """A column of numbers.
 
-    impute     "mean" (of all clients' observed values), a declared number, or None: missing is an error
+    impute     "mean" (of all clients' observed values), a declared number, or None: missing is an error; "keep":
+               missing cells stay missing, for learners that take them, such as trees
     indicator  add a column that is 1 where the value is missing
     scaling    "standardise": subtract the mean, divide by the standard deviation (of all observed values)
                "scale": divide only, which keeps a sparse matrix sparse
@@ -39,7 +40,7 @@ class Numeric:
     """
 
     name: str
-    impute: Literal["mean"] | float | None = "mean"
+    impute: Literal["mean", "keep"] | float | None = "mean"
     indicator: bool = False
     scaling: Scaling = "standardise"
     low: float | None = None
@@ -47,8 +48,10 @@ class Numeric:
 
     def __post_init__(self) -> None:
         _check_column(self)
-        if isinstance(self.impute, str) and self.impute != "mean":
-            raise ConfigError(f"column {self.name!r}: impute is 'mean', a number or None, got {self.impute!r}")
+        if isinstance(self.impute, str) and self.impute not in ("mean", "keep"):
+            raise ConfigError(
+                f"column {self.name!r}: impute is 'mean', a number or None, or 'keep', got {self.impute!r}"
+            )
         if self.scaling not in ("standardise", "scale", "range", None):
             raise ConfigError(
                 f"column {self.name!r}: scaling is 'standardise', 'scale', 'range' or None, got {self.scaling!r}"
@@ -64,6 +67,10 @@ class Numeric:
                 f"column {self.name!r}: scaling='range' needs declared low < high (the least value in the "
                 f"data would be one person's), got low={self.low}, high={self.high}"
             )
+
+    @property
+    def keeps_missing(self) -> bool:
+        return self.impute == "keep"
 
     @property
     def needs_mean(self) -> bool:

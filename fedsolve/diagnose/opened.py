@@ -39,16 +39,23 @@ def opened(
     setting up.
     """
     check_needs(protocol, protocol.loss)
-    label = f"diagnosis ({name})"
+    with asked_in(name, protocol, clients, transport, seed) as fed:
+        check_resources(protocol, protocol.loss, fed, f"diagnosis ({name})")
+        yield fed
+
+
+@contextmanager
+def asked_in(
+    name: str, protocol: object, clients: Clients, transport: TransportKind, seed: int
+) -> Iterator[Federation]:
+    """`opened` for a protocol that asks about the inputs alone and has no loss."""
     if isinstance(clients, Federation | Session):
         fed = clients.fed if isinstance(clients, Session) else clients
-        check_resources(protocol, protocol.loss, fed, label)
         with fed.setting_up():
             yield fed
         return
     with open_federation(clients, dict(collect(name, protocol)), transport=transport, seed=seed) as fed:
         _check_columns(fed)
-        check_resources(protocol, protocol.loss, fed, label)
         yield fed
 
 

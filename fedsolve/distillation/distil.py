@@ -19,6 +19,7 @@ from fedsolve.local import Adam
 from fedsolve.local.gradient_steps import Steps
 from fedsolve.losses import Squared
 from fedsolve.losses.network import Network
+from fedsolve.losses.recorded import recorded
 from fedsolve.numerics.scalars import positive
 from fedsolve.typing import Array
 
@@ -75,8 +76,9 @@ class Distil:
         if self.local.schedule is not None:
             step_size *= self.local.schedule.factor(round)
         if self.match == "outputs":
-            student = replace(loss, loss=Squared(), l2=0.0)
-            return self.local.run(student, with_targets(client, teacher), w, step_size)
-        matching = Probabilities(self.temperature)
-        student = replace(loss, loss=matching, l2=0.0)
-        return self.local.run(student, with_targets(client, matching.softened(client.xp, teacher)), w, step_size)
+            student, rows = replace(loss, loss=Squared(), l2=0.0), with_targets(client, teacher)
+        else:
+            matching = Probabilities(self.temperature)
+            student = replace(loss, loss=matching, l2=0.0)
+            rows = with_targets(client, matching.softened(client.xp, teacher))
+        return self.local.run(recorded(student, rows), rows, w, step_size)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 from array_api_compat import is_torch_array
 
 from fedsolve.federation.client import Client
 from fedsolve.losses.network import Network
+from fedsolve.networks.architecture import Architecture
 from fedsolve.networks.library import torch_library
 from fedsolve.networks.modules import flat_module, initial_weights, outputs_of
 from fedsolve.networks.tensors import TensorClient
 from fedsolve.typing import Array
 
+T = TypeVar("T")
+
+_ONE_AT_A_TIME = Lock()
 ROWS = 2048  # rows whose activations are held at once
 
 
@@ -42,7 +50,7 @@ def outputs(loss: Network, client: Client, w: Array) -> Array:
     """η(x; w) of each row, a row each. `client` has tensors; each row counts as an evaluation of the loss."""
     client.count("losses", client.n_samples)
     X = client.design.sample
-    net = flat_module(loss.architecture, X.shape[1], outputs_of(loss.architecture, X.shape[1], w.shape[0]))
+    net = flat_module(loss.architecture, X.shape[1], _output_count(loss.architecture, X.shape[1], w.shape[0]))
     with torch_library().no_grad():
         if X.shape[0] <= ROWS:
             return net(w, X)
@@ -66,10 +74,30 @@ def functional_gradient(loss: Network, client: Client, w: Array) -> Array:
 def fresh_weights(loss: Network, client: Client, count: int) -> Array:
     """Weights to begin a fit with, so many, as the architecture initialises them, drawn by the client's own seed."""
     inputs = client.design.sample.shape[1]
-    made = outputs_of(loss.architecture, inputs, count)
+    made = _output_count(loss.architecture, inputs, count)
 
     def drawn(rng: np.random.Generator, samples: int) -> Array:
-        found: Array = initial_weights(loss.architecture, inputs, made, int(rng.integers(2**31)))
-        return found.astype(loss.dtype)
+        seed = int(rng.integers(2**31))
+        return _in_a_thread(lambda: initial_weights(loss.architecture, inputs, made, seed).astype(loss.dtype))
 
     return client.draw(drawn)
+
+
+@lru_cache(maxsize=32)
+def _output_count(architecture: Architecture, inputs: int, count: int) -> int:
+    """For how many outputs a network of this architecture has so many weights; the module for them is built, too."""
+
+    def build() -> int:
+        found = outputs_of(architecture, inputs, count)
+        flat_module(architecture, inputs, found)
+        return found
+
+    return _in_a_thread(build)
+
+
+def _in_a_thread(function: Callable[[], T]) -> T:
+    """What a function returns, computed in a thread of its own: inside vmap, torch lets nothing draw by chance, also
+    where the draw is one client's own; vmap is a matter of the thread. One at a time, because modules initialise
+    themselves from a generator that all threads share."""
+    with _ONE_AT_A_TIME, ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(function).result()

@@ -67,7 +67,7 @@ class Call(ABC, Generic[R]):
         self.signature: Signature = signature(function)
         self.function: Callable[..., Value] = function
         sent_as = getattr(getattr(self.protocol, "loss", None), "sent_as", "float64")
-        self.arguments = arguments if sent_as == "float64" else _converted(arguments, sent_as)
+        self.arguments = arguments if sent_as == "float64" else _converted(arguments, sent_as, self.protocol)
         self.counts_server = False
 
     def with_server(self) -> Self:
@@ -80,8 +80,11 @@ class Call(ABC, Generic[R]):
         """What takes the replies in, in the order of the clients; without weights all count the same."""
 
 
-def _converted(arguments: dict[str, object], sent_as: str) -> dict[str, object]:
-    """The arguments with float64 arrays in the type of numbers that the protocol's loss computes with."""
+def _converted(arguments: dict[str, object], sent_as: str, protocol: object) -> dict[str, object]:
+    """The arguments of an algorithm's step, or of one that measures a run, with float64 arrays in the type of numbers
+    that its loss computes with. Other protocols, such as an evaluation, may have arrays that are no weights."""
+    if not hasattr(protocol, "round") and getattr(protocol, "purpose", None) != "measure":
+        return arguments
 
     def convert(array: Array) -> Array:
         if not isinstance(array, np.ndarray) or array.dtype != np.float64:

@@ -152,7 +152,8 @@ class Client:
             columns = getattr(transform, "columns", None)
             names = None if columns is None else [column.name for column in columns]
             inputs = self.inputs if names is None else self.ordered(names)
-            self._design = as_design(finite_inputs(self.name, transform.apply(inputs)))
+            keeps_missing = getattr(transform, "keeps_missing", False)
+            self._design = as_design(finite_inputs(self.name, transform.apply(inputs), keeps_missing))
         elif self.raw:
             raise DataError(
                 f"client {self.name!r} has text columns or missing values, which no loss can use: "

@@ -78,10 +78,12 @@ def checked_inputs(name: str, X: Array) -> tuple[Array, bool]:
     return X, False
 
 
-def finite_inputs(name: str, X: Array) -> Array:
-    """Preprocessed inputs, which are finite as long as the numbers that were agreed on are sound."""
+def finite_inputs(name: str, X: Array, keeps_missing: bool = False) -> Array:
+    """Preprocessed inputs, which are finite as long as the numbers that were agreed on are sound; NaN only where the
+    preprocessing keeps what is missing."""
     entries = X.data if sp.issparse(X) else X
-    if not bool(namespace(entries).all(namespace(entries).isfinite(entries))):
+    xp = namespace(entries)
+    if bool(xp.any(xp.isinf(entries) if keeps_missing else ~xp.isfinite(entries))):
         raise DataError(
             f"client {name!r}: preprocessing makes infinite entries of its columns; the centres and scales that were "
             "agreed on do not fit its data"

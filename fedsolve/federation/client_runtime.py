@@ -54,6 +54,7 @@ class Ahead(NamedTuple):
     results: list[Part]
     counts: list[Counts]
     seconds: float
+    written: Mapping[tuple[str, str], Value]  # what they remember, by the protocol's scope and key
 
 
 class AgreedCall(NamedTuple):
@@ -126,6 +127,8 @@ class Runtime:
             if ahead is not None:
                 results, counts, spent = [*ahead.results], [*ahead.counts], ahead.seconds
                 started, routes = started - spent, routes[len(results) :]
+                for (scope, key), value in ahead.written.items():
+                    memory.put(scope, key, value)
             for route in routes:
                 index = len(results)
                 arguments = request.arguments[index]

@@ -100,7 +100,8 @@ def steps(protocol: object) -> dict[str, Callable[..., Value]]:
 
 
 def collect(name: str, protocol: object) -> Iterator[tuple[str, object]]:
-    """A protocol and the protocols among its fields, each under its path: `algorithm`, `algorithm.search`."""
+    """A protocol and the protocols among its fields, each under its path: `algorithm`, `algorithm.search`; also those
+    inside a field that asks nothing itself, such as the learner of a `Minimax`: `algorithm.learner.learner`."""
     if isinstance(protocol, type):
         raise ConfigError(f"{name} is the class {protocol.__name__}: call it, {protocol.__name__}(…)")
     if not is_dataclass(protocol):
@@ -108,8 +109,9 @@ def collect(name: str, protocol: object) -> Iterator[tuple[str, object]]:
     yield name, protocol
     for field in fields(protocol):
         inner = getattr(protocol, field.name)
-        if is_dataclass(inner) and not isinstance(inner, type) and steps(inner):
-            yield from collect(f"{name}.{field.name}", inner)
+        if is_dataclass(inner) and not isinstance(inner, type):
+            found = collect(f"{name}.{field.name}", inner)
+            yield from (one for one in found if one[1] is not inner or steps(inner))
 
 
 def types_of(protocols: Mapping[str, object]) -> frozenset[type]:

@@ -4,19 +4,21 @@ A step marked `@client_step(together=True)` is written for one client and runs u
 
 - `client.design`, `y`, `sample_weight`, `offset`, `weight` and `xp`, in array code: no `float()`, no `if` on values;
 - `client.n_samples`, as a number: where the clients' answers to a comparison differ, the stack is split by them;
-- `client.subset(index)`, `client.draw(function)`, `client.number(value)`, `client.cached(…)` and `client.count(…)`.
+- `client.subset(index)`, `client.draw(function)`, `client.number(value)`, `client.cached(…)` and `client.count(…)`;
+- `client.memory`, by key: `stacked_memory.py` says how.
 
 Sums over rows must be weighted by `client.sample_weight` wherever it is not None: clients of unequal size are padded
-with copies of their last row, of weight zero. Anything else of a client (its name, memory, generator) raises here, and
-the step then runs for one client at a time.
+with copies of their last row, of weight zero. Where their batches differ in size or number, `client.masked(index, …)`
+pads them likewise. Anything else of a client (its name, its generator) raises here, and the step then runs for one
+client at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from operator import ge, gt, le, lt
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import array_api_compat as api
 import numpy as np
@@ -24,8 +26,12 @@ import numpy as np
 from fedsolve.federation.client import Client
 from fedsolve.federation.links import UNLIMITED
 from fedsolve.federation.memory import Memory, SessionMemory
+from fedsolve.federation.not_together import NotTogether as NotTogether
+from fedsolve.federation.not_together import Split as Split
+from fedsolve.federation.not_together import agreed
+from fedsolve.federation.stacked_memory import StackedMemory
 from fedsolve.numerics.design import DenseDesign, Design
-from fedsolve.numerics.linalg import namespace, to_numpy
+from fedsolve.numerics.linalg import as_kind_of, namespace, to_numpy
 from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Counts
 
@@ -34,18 +40,6 @@ T = TypeVar("T")
 # Work that a client does each time it is asked. Other work (Gram matrices, features, factors) is done once and kept;
 # a stack keeps nothing, so it would be counted again and again.
 COUNTED_EACH_TIME = frozenset({"gradients", "losses", "products"})
-
-
-class NotTogether(Exception):
-    """A step asked for something that clients in a stack do not have."""
-
-
-class Split(Exception):
-    """The clients of a stack answer a question differently; those with equal answers can go on together."""
-
-    def __init__(self, answers: Sequence[object]) -> None:
-        super().__init__("the step does something else for its number of samples")
-        self.answers = tuple(answers)
 
 
 class Sizes:
@@ -79,27 +73,21 @@ class Sizes:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, int | Sizes):
             return NotImplemented
-        return _agreed([mine == theirs for mine, theirs in zip(self.values, self._like(other), strict=True)])
+        return agreed([mine == theirs for mine, theirs in zip(self.values, self._like(other), strict=True)])
 
     __hash__ = None  # type: ignore[assignment]  # equality may split
 
     def __bool__(self) -> bool:
-        return _agreed([bool(value) for value in self.values])
+        return agreed([bool(value) for value in self.values])
 
     def __index__(self) -> int:
-        return _agreed(self.values)
+        return agreed(self.values)
 
     def _like(self, other: int | Sizes) -> tuple[int, ...]:
         return other.values if isinstance(other, Sizes) else (other,) * len(self.values)
 
     def _compared(self, compare: Callable[[int, int], bool], other: int | Sizes) -> bool:
-        return _agreed([compare(mine, theirs) for mine, theirs in zip(self.values, self._like(other), strict=True)])
-
-
-def _agreed(answers: Sequence[T]) -> T:
-    if any(answer != answers[0] for answer in answers):
-        raise Split(answers)
-    return answers[0]
+        return agreed([compare(mine, theirs) for mine, theirs in zip(self.values, self._like(other), strict=True)])
 
 
 def _sizes(values: Sequence[int]) -> int:
@@ -162,21 +150,43 @@ class Stack:
         """Run a step for all clients; `fits` checks a reply against its annotation.
 
         Raises what the step raises, `Split`, or what vmap raises of a step that is not array code throughout."""
+        return Replies(self.outputs(step, arguments), fits)
+
+    def outputs(self, step: Callable[..., Value], arguments: dict[str, Value]) -> Outputs:
+        """What a step comes to for all clients, where the tensors are. The clients are in the call that is run: their
+        memories are read. Raises MemoryError if the device has too little memory for all of them."""
         import torch
 
         own = {name: self.clients[0].localise(value) for name, value in arguments.items()}
-        made: list[tuple[Value, Counts]] = []
+        made: list[Outputs] = []
 
         def one(arrays: dict[str, Array]) -> tuple[Array, ...]:
             client, leaves = StandIn(self, arrays), list[Array]()
-            made.append((_flattened(step(client, **own), leaves), client.counts))
-            if not leaves:
+            reply, memory = _flattened(step(client, **own), leaves), cast(StackedMemory, client.memory)
+            sent = len(leaves)
+            if not sent:
                 raise NotTogether("its reply has no arrays")
+            written = {key: _flattened(value, leaves) for key, value in memory.written.data.items()}
+            made.append(Outputs(reply, sent, written, frozenset(memory.looked_up.items()), client.counts))
             return tuple(leaves)
 
-        outputs = torch.func.vmap(one)(self.arrays)
-        form, counts = made[0]
-        return Replies(form, [to_numpy(output) for output in outputs], counts, fits)
+        try:
+            leaves = torch.func.vmap(one)(self.arrays)
+        except torch.OutOfMemoryError as error:
+            raise MemoryError(f"{len(self)} clients at once do not fit: {error}") from error
+        return replace(made[0], leaves=leaves)
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """What a step came to for all clients of a stack, its arrays taken out of it."""
+
+    reply: Value  # its form
+    sent: int  # how many of the arrays are the reply's; the others are remembered
+    written: dict[str, Value]  # the form of what is remembered, by key
+    looked_up: frozenset[tuple[str, bool]]  # in the memory, and whether it was there
+    counts: Counts
+    leaves: tuple[Array, ...] = ()  # with an axis for the clients
 
 
 def _padded(parts: Sequence[Array], rows: int, value: float | None = None) -> Array:
@@ -201,14 +211,19 @@ def kind(client: Client, design: Design) -> tuple[object, ...] | None:
 class Replies:
     """What a step answered for each client of a stack, as NumPy. Raises NotTogether unless that fits its annotation."""
 
-    def __init__(self, form: Value, leaves: list[Array], counts: Counts, fits: Callable[[Value], bool]) -> None:
-        self._form, self._counts = form, counts
-        clients = leaves[0].shape[0]
-        finite = np.ones(clients, dtype=bool)
-        for leaf in leaves:
-            finite &= np.isfinite(leaf.reshape(clients, -1)).all(axis=1)
+    def __init__(self, outputs: Outputs, fits: Callable[[Value], bool]) -> None:
+        self._form, self._counts, sent = outputs.reply, outputs.counts, outputs.sent
+        self.looked_up, self._written = outputs.looked_up, outputs.written
+        clients = outputs.leaves[0].shape[0]
+        # Of each client the largest entry, where the tensors are: passes over all of them are dear on the way home.
+        most = np.stack([to_numpy(_largest_entries(one)) for one in outputs.leaves], axis=1)
+        finite = np.isfinite(most).all(axis=1)
         self.finite: list[int] = np.flatnonzero(finite).tolist()  # the places of clients without NaN and infinities
-        self.largest = max(float(np.abs(leaf[finite]).max(initial=0.0)) for leaf in leaves)
+        self.largest = float(most[finite, :sent].max(initial=0.0))
+        self.largest_written = float(most[finite, sent:].max(initial=0.0))
+        self._kept = outputs.leaves[sent:]  # as they are: a client with tensors remembers tensors
+        self._kept_numpy: list[Array] = []
+        leaves = [to_numpy(one) for one in outputs.leaves[:sent]]
         self._parts: list[list[Value]] = [[leaf[place, ...] for place in range(clients)] for leaf in leaves]
         if not fits(self.value(0)):  # an entry without axes is a number, if that is what the step declares
             self._parts = [
@@ -221,11 +236,35 @@ class Replies:
         """The reply of one client."""
         return _rebuilt(self._form, self._parts, place)
 
+    def written(self, place: int, client: Client) -> dict[str, Value]:
+        """What one client remembers, by key, as `client`'s kind of array. Copies: the memory of one client must not
+        hold on to what was computed for all."""
+        if not self._written:
+            return {}
+        if client.is_numpy and not self._kept_numpy:
+            self._kept_numpy = [to_numpy(leaf) for leaf in self._kept]  # one transfer for all clients
+        sent = len(self._parts)
+        if client.is_numpy:
+            own = [leaf[place, ...].copy() for leaf in self._kept_numpy]
+        else:
+            own = [as_kind_of(leaf[place, ...].clone(), client.y) for leaf in self._kept]
+        parts: list[list[Value]] = [[]] * sent + [[leaf] for leaf in own]
+        return {key: _rebuilt(form, parts, 0) for key, form in self._written.items()}
+
     def counts(self, place: int) -> Counts:
         """The work of one client."""
         return {
             what: amount.values[place] if isinstance(amount, Sizes) else amount for what, amount in self._counts.items()
         }
+
+
+def _largest_entries(stacked: Array) -> Array:
+    """The largest entry of each client, NaN where it has one."""
+    flat = stacked.reshape(stacked.shape[0], -1)
+    empty = flat.new_zeros((flat.shape[0], 1), dtype=namespace(flat).float64)
+    if flat.shape[1] == 0 or not flat.dtype.is_floating_point:
+        return empty[:, 0]
+    return flat.abs().amax(dim=1).double()
 
 
 @dataclass(frozen=True)
@@ -244,7 +283,7 @@ def _flattened(value: Value, leaves: list[Array]) -> Value:
         return {key: _flattened(item, leaves) for key, item in value.items()}
     if value is None or type(value) in (bool, int, float, str):
         return value
-    raise NotTogether(f"it replies with a {type(value).__name__}")
+    raise NotTogether(f"it replies with a {type(value).__name__}, or remembers one")
 
 
 def _rebuilt(form: Value, parts: list[list[Value]], place: int) -> Value:
@@ -258,47 +297,15 @@ def _rebuilt(form: Value, parts: list[list[Value]], place: int) -> Value:
     return form
 
 
-class _NoMemory(Memory):
-    """A memory that says that it is out of reach."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        """Without items: whoever looks for them gets an error, too."""
-
-    def _refuse(self) -> NoReturn:
-        raise NotTogether("it uses client.memory")
-
-    def __getitem__(self, key: str) -> Value:
-        self._refuse()
-
-    def __setitem__(self, key: str, value: Value) -> None:
-        self._refuse()
-
-    def __delitem__(self, key: str) -> None:
-        self._refuse()
-
-    def __contains__(self, key: object) -> bool:
-        self._refuse()
-
-    def __iter__(self) -> Iterator[str]:
-        self._refuse()
-
-    def __len__(self) -> int:
-        self._refuse()
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self._refuse()
-
-
 class StandIn(Client):
     """The clients of a stack as one, inside vmap. What it does not set is out of a step's reach, and raises."""
 
-    __slots__ = ("_place", "_stack")
+    __slots__ = ("_place", "_stack", "active")
 
     def __init__(self, stack: Stack, arrays: dict[str, Array]) -> None:
         first = stack.clients[0]
         self._stack: Stack | None = stack
+        self.active: Array | None = None  # of a batch: which clients have it at all; None: every one
         self._place = arrays["client"]
         self._design = DenseDesign(arrays["X"])
         self.y, self.weight = arrays["y"], arrays["weight"]
@@ -307,7 +314,7 @@ class StandIn(Client):
         self.xp, self.is_numpy = first.xp, False
         self.link, self.room, self.vectors = UNLIMITED, None, None
         self.protocols, self.fingerprints = first.protocols, first.fingerprints
-        self.memory = _NoMemory()
+        self.memory = StackedMemory(stack.clients, self._each)
         self.counts, self._cache = {}, {}
 
     @property
@@ -327,21 +334,51 @@ class StandIn(Client):
         if self._stack is None:
             raise NotTogether("it draws by chance from a part of a client")
         drawn = [np.asarray(function(client.rng, client.n_samples)) for client in self._stack.clients]
-        _agreed([array.shape for array in drawn])
-        xp, place = self.xp, api.device(self.y)
-        whole = xp.asarray(np.stack(drawn), device=place)
-        # Looked up by the client's own place, which is how an array gets a value per client inside vmap.
-        return xp.take(whole, xp.reshape(self._place, (1,)), axis=0)[0, ...]
+        agreed([array.shape for array in drawn])
+        return self._each(self.xp.asarray(np.stack(drawn), device=api.device(self.y)))
+
+    def of_each(self, function: Callable[[Client], float | None]) -> Array | float | None:
+        """A number that follows from what a client is: one for all, or an array where it differs; None if none has."""
+        if self._stack is None:
+            raise NotTogether("it asks a part of a client for a number of the client's own")
+        values = [function(client) for client in self._stack.clients]
+        agreed([value is None for value in values])
+        if all(value == values[0] for value in values):
+            return values[0]
+        return self._each(self.xp.asarray(values, dtype=self.y.dtype, device=api.device(self.y)))
+
+    def _each(self, whole: Array) -> Array:
+        """Each client's own part of an array with an axis for the clients: looked up by the client's place, which is
+        how an array gets a value per client inside vmap."""
+        return self.xp.take(whole, self.xp.reshape(self._place, (1,)), axis=0)[0, ...]
+
+    @property
+    def unequal(self) -> tuple[int, ...]:
+        """The clients' numbers of samples where they differ; empty where they are the same, and in a batch."""
+        return self.n_samples.values if self._stack is not None and isinstance(self.n_samples, Sizes) else ()
 
     def number(self, value: Array) -> float:
         return cast(float, value)  # a number for each client: floats once the step is done
 
-    def subset(self, index: Array) -> Client:
+    def masked(self, index: Array, sizes: Sequence[int]) -> StandIn:
+        """A batch that has another size at each client: `index` is padded with −1 to one length, `sizes` are what it
+        has without. Padding has no weight; a client with nothing else in it has a loss of zero."""
+        xp, valid = self.xp, index >= 0
+        part = self.subset(xp.where(valid, index, xp.zeros_like(index)))
+        counted = xp.astype(valid, self.y.dtype)
+        part.sample_weight = counted if part.sample_weight is None else part.sample_weight * counted
+        total = xp.sum(part.sample_weight)
+        part.weight = xp.where(total > 0, total, xp.ones_like(total))
+        part.n_samples = _sizes(sizes)
+        return part
+
+    def subset(self, index: Array) -> StandIn:
         part = StandIn.__new__(StandIn)
         take = self.xp.take
-        for name in ("xp", "is_numpy", "link", "room", "vectors", "protocols", "fingerprints", "memory"):
+        for name in ("xp", "is_numpy", "link", "room", "vectors", "protocols", "fingerprints"):
             setattr(part, name, getattr(self, name))
-        stack, part._stack, part._place = self._stack, None, self._place
+        part.memory = Memory({})  # a batch remembers nothing
+        stack, part._stack, part._place, part.active = self._stack, None, self._place, None
         part._design, part.y = DenseDesign(take(self.design.sample, index, axis=0)), take(self.y, index, axis=0)
         part.offset = None if self.offset is None else take(self.offset, index, axis=0)
         part.n_samples = index.shape[0]

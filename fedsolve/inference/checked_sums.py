@@ -12,7 +12,7 @@ from fedsolve.federation.federation import Federation
 from fedsolve.inference.client_sums import no_sums
 from fedsolve.inference.evaluated import TOTALS, HeldSums
 from fedsolve.inference.evaluation import Evaluation
-from fedsolve.inference.metrics import Floats, Kind
+from fedsolve.inference.metrics import Floats, Kind, classes_of, judges_rows
 from fedsolve.inference.score_bins import STARTS_POS
 from fedsolve.losses import LinearLoss
 
@@ -31,7 +31,11 @@ def is_sum(evaluation: Evaluation, fed: Federation, sums: HeldSums) -> bool:
 def expected(evaluation: Evaluation, fed: Federation, bins: int) -> HeldSums:
     """Sums over no rows, in the shapes that a reply has."""
     loss = evaluation.loss
-    shape = tuple(loss.shape(1, fed.outputs))[1:] if isinstance(loss, LinearLoss) else ()
+    shape: tuple[int, ...] = ()
+    if isinstance(loss, LinearLoss):
+        shape = tuple(loss.shape(1, fed.outputs))[1:]
+    elif judges_rows(loss):
+        shape = (classes_of(loss),) if classes_of(loss) else fed.outputs
     return no_sums(loss, shape, len(evaluation.edges()), bins)
 
 

@@ -10,10 +10,11 @@ from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
 from fedsolve.inference import metrics
 from fedsolve.inference.evaluated import TOTALS, HeldSums
-from fedsolve.inference.metrics import TABLE, Floats, Kind, Rows, kind_of
+from fedsolve.inference.metrics import TABLE, Floats, Kind, Rows, judges_rows, kind_of
+from fedsolve.inference.remembered_model import Remembered, recalled
 from fedsolve.inference.score_bins import binned, joined, runs_of
 from fedsolve.inference.sent_model import SentModel, predictor
-from fedsolve.losses import LinearLoss, Loss
+from fedsolve.losses import Loss
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
@@ -21,13 +22,15 @@ LARGEST = 1e150  # whose square is a number too
 LARGEST_LOG = 300.0  # of a mean count, whose square is one as well
 
 
-def held_rows(loss: Loss, held: Client, w: Array | SentModel) -> Rows:
+def held_rows(loss: Loss, held: Client, w: Array | SentModel | Remembered) -> Rows:
     """Predictor, targets and weights of the rows that have a weight, as NumPy arrays."""
     held.count("losses", held.n_samples)
-    assert isinstance(loss, LinearLoss)
+    assert judges_rows(loss)
     y = to_numpy(loss.targets(held))
     if isinstance(w, SentModel):
-        eta = predictor(w, kind_of(loss), held, loss.features)
+        eta = predictor(w, kind_of(loss), held, getattr(loss, "features", None))
+    elif isinstance(w, Remembered):
+        eta = recalled(held)
     else:
         eta = to_numpy(loss.predictor(held, w))
     if eta.shape != y.shape:
@@ -42,7 +45,7 @@ def held_rows(loss: Loss, held: Client, w: Array | SentModel) -> Rows:
 
 def nothing(loss: Loss, client: Client, classes: int, bins: int) -> HeldSums:
     """What a client without rows says."""
-    shape = loss.outputs(client) if isinstance(loss, LinearLoss) else ()
+    shape = loss.outputs(client) if judges_rows(loss) else ()
     return no_sums(loss, shape, classes, bins)
 
 
@@ -62,14 +65,14 @@ def no_sums(loss: Loss, shape: tuple[int, ...], classes: int, bins: int) -> Held
     )
 
 
-def summed(loss: Loss, held: Client, w: Array | SentModel, cuts: Sequence[Floats], least: int) -> HeldSums:
+def summed(loss: Loss, held: Client, w: Array | SentModel | Remembered, cuts: Sequence[Floats], least: int) -> HeldSums:
     """All sums that one exchange can bring."""
     kind, bins = kind_of(loss), (len(cuts[0]) if len(cuts) else 0) + 1
     empty = nothing(loss, held, len(cuts), bins)
     totals = dict.fromkeys(TOTALS, 0.0)
     totals["weight"] = held.weight
-    if not isinstance(loss, LinearLoss):
-        if isinstance(w, SentModel):
+    if not judges_rows(loss):
+        if isinstance(w, SentModel | Remembered):
             raise DataError(f"{type(loss).__name__} judges weights, and the model has none for it")
         totals["value"] = (loss.value(held, w) - loss.penalty(w)) * held.weight
         return HeldSums(held.n_samples, np.array(list(totals.values())), *list(vars(empty).values())[2:])
@@ -94,7 +97,7 @@ def summed(loss: Loss, held: Client, w: Array | SentModel, cuts: Sequence[Floats
 
 
 def spread(
-    loss: Loss, held: Client, w: Array | SentModel, mean: Floats, cuts: Sequence[Floats], least: int
+    loss: Loss, held: Client, w: Array | SentModel | Remembered, mean: Floats, cuts: Sequence[Floats], least: int
 ) -> tuple[Floats, Floats, Floats]:
     """The deviance of predicting `mean`, and of predicting the mean of these rows; and the weight in bins."""
     kind = kind_of(loss)
@@ -106,7 +109,9 @@ def spread(
     return null[0], null[1], _masses(kind, rows, cuts, least, empty)
 
 
-def recounted(loss: Loss, held: Client, w: Array | SentModel, cuts: Sequence[Floats], least: int) -> Floats:
+def recounted(
+    loss: Loss, held: Client, w: Array | SentModel | Remembered, cuts: Sequence[Floats], least: int
+) -> Floats:
     """The weight in other bins."""
     empty = nothing(loss, held, len(cuts), (len(cuts[0]) if len(cuts) else 0) + 1).masses
     return _masses(kind_of(loss), held_rows(loss, held, w), cuts, least, empty)

@@ -14,10 +14,11 @@ from fedsolve.federation.client import Client, client_step
 from fedsolve.inference import recalibration
 from fedsolve.inference.client_sums import held_rows, nothing, recounted, spread, summed
 from fedsolve.inference.evaluated import Figures, HeldSums, figures
-from fedsolve.inference.metrics import Floats, Kind, Rows, kind_of
+from fedsolve.inference.metrics import Floats, Kind, Rows, classes_of, judges_rows, kind_of
+from fedsolve.inference.remembered_model import Remembered, recall
 from fedsolve.inference.score_bins import FIRST, GRID, area, refined, unsplit
 from fedsolve.inference.sent_model import SentModel
-from fedsolve.losses import LinearLoss, Loss
+from fedsolve.losses import Loss
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Array
@@ -93,7 +94,7 @@ class Evaluation:
         if held is None:
             return 0, 0.0, 0.0, 0.0, 0.0
         value = (self.loss.value(held, w) - self.loss.penalty(w)) * held.weight
-        if not isinstance(self.loss, LinearLoss):
+        if not judges_rows(self.loss):
             return self._counted(client, held, (held.n_samples, held.weight, value, 0.0, 0.0))
         rows = held_rows(self.loss, held, w)
         error = float(rows.s @ self.loss.error(np, rows.eta, rows.y))
@@ -102,7 +103,7 @@ class Evaluation:
         return self._counted(client, held, (held.n_samples, held.weight, value, error, hits))
 
     @client_step
-    def held_figures(self, client: Client, w: Array | SentModel, edges: Array) -> HeldSums:
+    def held_figures(self, client: Client, w: Array | SentModel | Remembered, edges: Array) -> HeldSums:
         """All sums that one exchange can bring; zeros at a client without held-out rows. A row of `edges` holds the cut
         points of one class, filled up with infinity."""
         held, cuts = self._rows(client, w), self._cuts(client, edges)
@@ -112,7 +113,7 @@ class Evaluation:
 
     @client_step
     def held_spread(
-        self, client: Client, w: Array | SentModel, mean: Array, edges: Array
+        self, client: Client, w: Array | SentModel | Remembered, mean: Array, edges: Array
     ) -> tuple[Array, Array, Array]:
         """The deviance of a model that predicts this mean, or the client's own, and the weight in other bins."""
         held, cuts = self._rows(client, w), self._cuts(client, edges)
@@ -124,7 +125,7 @@ class Evaluation:
         return self._counted(client, held, spread(self.loss, held, w, client.globalise(mean), cuts, self.least))
 
     @client_step
-    def held_bins(self, client: Client, w: Array | SentModel, edges: Array) -> Array:
+    def held_bins(self, client: Client, w: Array | SentModel | Remembered, edges: Array) -> Array:
         """The weight of positives and negatives in bins of the score."""
         held, cuts = self._rows(client, w), self._cuts(client, edges)
         if held is None:
@@ -132,7 +133,7 @@ class Evaluation:
         return self._counted(client, held, recounted(self.loss, held, w, cuts, self.least))
 
     @client_step
-    def held_recalibration(self, client: Client, w: Array | SentModel, line: Array) -> Array:
+    def held_recalibration(self, client: Client, w: Array | SentModel | Remembered, line: Array) -> Array:
         """Sums for one Newton step on the calibration intercept and slope; zeros unless there are two classes."""
         held = self._rows(client, w)
         require_shape("line", line, 2)
@@ -143,7 +144,7 @@ class Evaluation:
         return self._counted(client, held, recalibration.sums(held_rows(self.loss, held, w), intercept, slope))
 
     @client_step
-    def own_recalibration(self, client: Client, w: Array | SentModel) -> tuple[float, float] | None:
+    def own_recalibration(self, client: Client, w: Array | SentModel | Remembered) -> tuple[float, float] | None:
         """The calibration intercept and slope of the client's own rows; None where they are not defined."""
         held = self._rows(client, w)
         if held is None or self.kind is not Kind.BINARY:
@@ -155,13 +156,15 @@ class Evaluation:
             recalibration.fitted(lambda lines: [recalibration.sums(rows, a, b) for a, b in lines], held.weight),
         )
 
-    def _rows(self, client: Client, w: Array | SentModel) -> Client | None:
+    def _rows(self, client: Client, w: Array | SentModel | Remembered) -> Client | None:
         """The rows to judge by; None where there are none, or fewer than may be told of."""
         held = client.held if self.rows == "held" else client
-        if not isinstance(w, SentModel):
+        if not isinstance(w, SentModel | Remembered):
             self.loss.check_weights(client, w=w)
         if held is None:
             return None
+        if isinstance(w, Remembered):
+            recall(w, client, held)
         s = held.sample_weight
         if (held.n_samples if s is None else int((to_numpy(s) > 0).sum())) < self.least:
             return None
@@ -187,10 +190,10 @@ class Evaluation:
     def edges(self) -> tuple[Floats, ...]:
         """The cut points of the first exchange, for each class."""
         kind = self.kind
-        count = getattr(self.loss, "classes", 0) if kind is Kind.CLASSES else int(kind is Kind.BINARY)
+        count = classes_of(self.loss) if kind is Kind.CLASSES else int(kind is Kind.BINARY)
         return (FIRST,) * count
 
-    def brief(self, w: Array | SentModel) -> Sum[HeldSums]:
+    def brief(self, w: Array | SentModel | Remembered) -> Sum[HeldSums]:
         """The call whose sum `glance` reads: one exchange, for the history and for `Patience`."""
         return Sum(self.held_figures, w=w, edges=stacked(self.edges()))
 
@@ -229,7 +232,7 @@ class Evaluation:
     @property
     def error_name(self) -> str:
         """What `error` is."""
-        return self.loss.error_name if isinstance(self.loss, LinearLoss) else "loss"
+        return self.loss.error_name if judges_rows(self.loss) else "loss"
 
 
 def stacked(cuts: Sequence[Floats]) -> Floats:

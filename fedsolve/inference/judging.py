@@ -28,6 +28,7 @@ from fedsolve.inference.checked_sums import (
 from fedsolve.inference.evaluated import ClientEvaluation, Evaluated, Figures, HeldSums, explained, figures, with_area
 from fedsolve.inference.evaluation import Evaluation, no_rows, stacked
 from fedsolve.inference.metrics import Floats, Kind, kind_of
+from fedsolve.inference.remembered_model import Remembered
 from fedsolve.inference.sent_model import SentModel, check_classes, check_kind, send
 from fedsolve.losses import Loss
 from fedsolve.models.base import Model, Task
@@ -46,7 +47,9 @@ class Unusable(Exception):
         self.client, self.reason = client, reason
 
 
-def judge(protocol: Evaluation, fed: Federation, w: Array | SentModel, by_client: bool = True) -> Evaluated:
+def judge(
+    protocol: Evaluation, fed: Federation, w: Array | SentModel | Remembered, by_client: bool = True
+) -> Evaluated:
     """Ask all clients of an open federation. Raises DataError if no client has rows to judge by."""
     with fed.setting_up():
         return Judging(protocol, fed, w, by_client).evaluated()
@@ -61,7 +64,7 @@ class Judging:
 
     protocol: Evaluation
     fed: Federation
-    w: Array | SentModel
+    w: Array | SentModel | Remembered
     by_client: bool
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -190,7 +193,7 @@ class Judging:
     # ── asking ──
 
     def _ask(
-        self, step: Callable[..., T], check: Callable[[T, str], None], **arguments: Array | SentModel
+        self, step: Callable[..., T], check: Callable[[T, str], None], **arguments: Array | SentModel | Remembered
     ) -> tuple[T, dict[str, T]]:
         """What all clients say together, and, if it is wanted, each by itself. Raises Unusable for a reply that does
         not pass the check; of a sum nobody can say whose fault it is."""
@@ -295,7 +298,8 @@ def payload(model: Model | Array, fed: Federation, loss: Loss) -> Array | SentMo
     """
     if isinstance(model, Model):
         check_kind(model, kind_of(loss))
-        if type(model).weights_for is Model.weights_for or model.transform is not None:
+        other = getattr(model, "architecture", None) != getattr(loss, "architecture", None)  # a network under another ℓ
+        if type(model).weights_for is Model.weights_for or model.transform is not None or other:
             check_classes(model, fed.classes)
             return send(model)
     return as_weights(model, fed, loss)
@@ -311,6 +315,7 @@ def as_weights(model: Model | Array, fed: Federation, loss: Loss) -> Array:
         w = model.weights_for(
             Task(
                 *(fed.feature_names, fed.classes, preprocessed, features, intercept),
+                architecture=getattr(loss, "architecture", None),
                 whole="this evaluation",
                 role="the model to judge",
                 instead="judge it as it was fitted, or give its weights alone, model.w, if you know that they fit",

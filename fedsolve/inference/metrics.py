@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsolve.losses import Loss, Pointwise, Poisson, Softmax, Squared
+from fedsolve.losses import LinearLoss, Loss, Network, Pointwise, Poisson, Softmax, Squared
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +31,8 @@ class Kind(Enum):
 
 def kind_of(loss: Loss) -> Kind:
     """What a loss is about, and so which figures it has."""
+    if isinstance(loss, Network):  # what ℓ of its outputs is about
+        return kind_of(loss.loss) if isinstance(loss.loss, LinearLoss) else Kind.OTHER
     if isinstance(loss, Squared):
         return Kind.NUMBERS
     if isinstance(loss, Poisson):
@@ -39,6 +42,17 @@ def kind_of(loss: Loss) -> Kind:
     if isinstance(loss, Pointwise) and loss.classifies:
         return Kind.BINARY
     return Kind.OTHER
+
+
+def judges_rows(loss: Loss) -> TypeGuard[LinearLoss | Network]:
+    """Whether a loss says of single rows what they are predicted and judged as, and not only what its value is."""
+    return isinstance(loss, LinearLoss) or (isinstance(loss, Network) and kind_of(loss) is not Kind.OTHER)
+
+
+def classes_of(loss: Loss) -> int:
+    """How many classes a loss of more than two has; 0 for others."""
+    inner = loss.loss if isinstance(loss, Network) else loss
+    return inner.classes if isinstance(inner, Softmax) else 0
 
 
 @dataclass(frozen=True)
@@ -67,7 +81,7 @@ def responses(kind: Kind, eta: Floats) -> Floats:
     return eta
 
 
-def deviances(kind: Kind, loss: Pointwise, rows: Rows) -> Floats:
+def deviances(kind: Kind, loss: Pointwise | Network, rows: Rows) -> Floats:
     """Of each row twice the log-likelihood that is lost against a model that predicts its target, as in scikit-learn's
     mean_squared_error, mean_poisson_deviance and 2·log_loss. Several outputs are averaged."""
     lost = np.asarray(loss.error(np, rows.eta, rows.y))

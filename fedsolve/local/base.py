@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, WrongType
 from fedsolve.federation.client import Client
+from fedsolve.federation.stacked import StandIn
 from fedsolve.losses import LinearLoss, Loss
 from fedsolve.typing import Array
 
@@ -76,12 +77,15 @@ def declare_needs(algorithm: object, local: LocalSolver | None, *, pull: bool) -
 def reach_of(local: LocalSolver, client: Client) -> float | None:
     """What `LocalSolver.reach` says; None for a solver that does not say."""
     reach = getattr(local, "reach", None)
-    found: float | None = None if reach is None else reach(client)
+    if reach is None:
+        return None
+    found: float | None = client.of_each(reach) if isinstance(client, StandIn) else reach(client)
     return found
 
 
 def as_linear(loss: Loss, who: str) -> LinearLoss:
-    """A loss whose Hessian can be multiplied with. Raises TypeError for another, which `needs` should have excluded."""
+    """A loss whose Hessian can be multiplied with. Raises WrongType for another, which `needs` excludes as long as the
+    server asks only what its algorithm does."""
     if not isinstance(loss, LinearLoss):
-        raise TypeError(f"{who} multiplies with Hessians, which {type(loss).__name__} does not have")
+        raise WrongType(f"{who} multiplies with Hessians, which {type(loss).__name__} does not have")
     return loss

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import index
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import numpy as np
 
 from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client
-from fedsolve.federation.stacked import NotTogether
+from fedsolve.federation.stacked import NotTogether, StandIn
 from fedsolve.numerics.scalars import whole
 from fedsolve.typing import Array
 
@@ -53,10 +53,14 @@ class Batched:
 
     def parts(self, client: Client) -> Iterator[tuple[Client, Array | float]]:
         """The samples of each step, as a client, and the factor of its step: 1, or its share of the samples."""
-        if self._takes_all(client):
+        if self._is_padded(client):
+            found = self._padded(client)
+        elif self._takes_all(client):
             yield from [(client, 1.0)] * self.count(client)
             return
-        for part in self._fixed(client) if self.batches == "fixed" else self._shuffled(client):
+        else:
+            found = self._fixed(client) if self.batches == "fixed" else self._shuffled(client)
+        for part in found:
             part.counts = {}  # a fixed batch comes again
             yield part, (1.0 if self.scale == "batch" else _share(part, client))
             for what, amount in part.counts.items():  # a batch's work is the client's work
@@ -79,6 +83,48 @@ class Batched:
 
     def _takes_all(self, client: Client) -> bool:
         return self.batch_size is None or self.batch_size >= client.n_samples
+
+    # ── epochs of clients of unequal size that run together ──
+
+    def _is_padded(self, client: Client) -> TypeGuard[StandIn]:
+        """Whether clients run together whose epochs have other batches."""
+        if self.epochs is None or self.batch_size is None or self.batches == "fixed":
+            return False
+        return isinstance(client, StandIn) and any(n > (self.batch_size or n) for n in client.unequal)
+
+    def _padded(self, client: StandIn) -> Iterator[Client]:
+        """Each client's own sequence of batches, side by side: what it has less of, samples in a batch or batches at
+        the end, is padded. So the clients' steps have the same numbers, which Adam counts by."""
+        sizes = [self._batch_sizes(n) for n in client.unequal]
+        steps, most = max(map(len, sizes)), max(max(one) for one in sizes)
+        plan = client.draw(lambda rng, samples: self._planned(rng, samples, steps, most))
+        everyone = min(map(len, sizes))
+        for step in range(steps):
+            part = client.masked(plan[step, :], [one[step] if step < len(one) else 0 for one in sizes])
+            part.active = None if step < everyone else plan[step, 0] >= 0
+            yield part
+
+    def _batch_sizes(self, samples: int) -> list[int]:
+        """How many samples each batch of a client has."""
+        assert self.epochs is not None
+        assert self.batch_size is not None
+        whole_batches, rest = divmod(samples, self.batch_size)
+        return ([self.batch_size] * whole_batches + [rest] * (rest > 0)) * self.epochs
+
+    def _planned(self, rng: np.random.Generator, samples: int, steps: int, most: int) -> Array:
+        """The samples of each batch as `_drawn_epochs` draws them, a row for each step, filled up with −1."""
+        assert self.epochs is not None
+        assert self.batch_size is not None
+        plan = np.full((steps, most), -1)
+        if samples <= self.batch_size:  # all of them in every step: nothing is drawn
+            plan[: self.epochs, :samples] = np.arange(samples)
+            return plan
+        bounds = range(0, samples, self.batch_size)
+        for epoch, order in enumerate(self._drawn_epochs(rng, samples)):
+            for place, start in enumerate(bounds):
+                batch = order[start : start + self.batch_size]
+                plan[epoch * len(bounds) + place, : len(batch)] = batch
+        return plan
 
     # ── shuffled ──
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client
+from fedsolve.federation.stacked import StandIn
 from fedsolve.local.batches import Batched, Batches, Scale
 from fedsolve.local.schedules import Schedule
 from fedsolve.losses import Loss
@@ -16,6 +17,7 @@ from fedsolve.numerics.linalg import as_kind_of
 from fedsolve.numerics.scalars import positive
 from fedsolve.typing import Array, Namespace
 
+STRIDE = 1_000_003  # between the salts of two steps: places of samples within a step are fewer
 # Makes a step of the gradient there, and remembers what it needs for the next one.
 Move = Callable[[Array], Array]
 
@@ -31,6 +33,7 @@ class Steps(Batched, ABC):
     batches: Batches = field(default="shuffled", kw_only=True)
     scale: Scale = field(default="batch", kw_only=True)
     schedule: Schedule | None = field(default=None, kw_only=True)
+    clip: float | None = field(default=None, kw_only=True)
 
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
     linear: ClassVar[bool] = True  # whether c times the gradients is c times the steps
@@ -41,6 +44,8 @@ class Steps(Batched, ABC):
             positive("step_size", self.step_size)
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise ConfigError(f"schedule is a schedule such as Cosine(rounds=100), or None, got {self.schedule!r}")
+        if self.clip is not None:
+            positive("clip, the largest norm of a gradient,", self.clip)
 
     @abstractmethod
     def moves(self, xp: Namespace) -> Move:
@@ -58,21 +63,28 @@ class Steps(Batched, ABC):
         """w after the steps; see `LocalSolver.run`."""
         own = loss.computing(client)
         if own is not client:  # the whole way as the loss computes, not converted in every step
+            loss.check_weights(own, w=w, **({} if correction is None else {"correction": correction}))
             turned = None if correction is None else own.localise(correction)
             return as_kind_of(self.run(loss, own, own.localise(w), step_size, turned, pull), w)
         anchor, move = w, self.moves(client.xp)
-        for part, share in self.parts(client):
-            g = loss.gradient(part, w)
+        salt = loss.salt(client)
+        for step, (part, share) in enumerate(self.parts(client)):
+            before = w
+            g = loss.gradient(part, w) if salt is None else loss.changed_gradient(part, w, salt + STRIDE * step)
             if correction is not None:
                 g = g + correction
             if pull:
                 g = g + pull * (w - anchor)
+            if self.clip is not None:
+                g = clipped(client.xp, g, self.clip)
             if self.scale == "batch":
                 w = w - step_size * move(g)
             elif self.linear:
                 w = w - step_size * move(share * g)
             else:
                 w = w - step_size * share * move(g)
+            if isinstance(part, StandIn) and part.active is not None:  # some clients have taken all of their steps
+                w = client.xp.where(part.active, w, before)
         return w
 
 
@@ -94,15 +106,24 @@ class GradientSteps(Steps):
             the batch's share of the client's samples, so that a pass over all of them is about as long as one step on
             all samples (Su et al. 2021, section 7.1).
         schedule: How the step size changes by round, such as `fs.Cosine(rounds=100)`; None, the default, not at all.
+        clip: The largest norm of what a step is taken along, corrections and pull included: what is longer is made as
+            short, as torch's `clip_grad_norm_` does. None, the default, does not clip.
     """
 
     def moves(self, xp: Namespace) -> Move:
         return lambda g: g
 
     def reach(self, client: Client) -> float | None:
-        """As many gradients as steps; with `scale="client"`, the sum of the batches' shares."""
-        shares = self.shares(client)
+        """As many gradients as steps; with `scale="client"`, the sum of the batches' shares; None where it clips."""
+        shares = self.shares(client) if self.clip is None else None
         return None if shares is None else float(sum(shares))
+
+
+def clipped(xp: Namespace, g: Array, most: float) -> Array:
+    """A gradient, made shorter where its norm is above `most`; array code."""
+    norm = xp.sqrt(xp.sum(g * g))
+    one = xp.ones_like(norm)
+    return g * (most * one / xp.where(norm > most, norm, most * one))
 
 
 @dataclass(frozen=True)
@@ -112,7 +133,7 @@ class Momentum(Steps):
     Args:
         momentum: How much of the last step goes on, at least 0 and below 1. Default 0.9.
         nesterov: Whether w ← w − step_size · (g + momentum · v) instead. Default False.
-        steps, step_size, batch_size, epochs, batches, scale, schedule: As `GradientSteps` has them.
+        steps, step_size, batch_size, epochs, batches, scale, schedule, clip: As `GradientSteps` has them.
     """
 
     momentum: float = field(default=0.9, kw_only=True)
@@ -135,8 +156,8 @@ class Momentum(Steps):
 
     def reach(self, client: Client) -> float | None:
         """Steps go on, so that early gradients count up to 1 / (1 − momentum) times: the way of gradients that are all
-        1, times their shares."""
-        shares, move = self.shares(client), self.moves(None)
+        1, times their shares; None where it clips."""
+        shares, move = self.shares(client) if self.clip is None else None, self.moves(None)
         return None if shares is None else float(sum(move(share) for share in shares))
 
 
@@ -153,7 +174,7 @@ class Adam(Steps):
         beta1: How much of the mean of the gradients stays. Default 0.9.
         beta2: How much of the mean of their squares stays. Default 0.999.
         epsilon: Added to the root of the latter. Default 1e-8.
-        steps, batch_size, epochs, batches, scale, schedule: As `GradientSteps` has them.
+        steps, batch_size, epochs, batches, scale, schedule, clip: As `GradientSteps` has them.
     """
 
     step_size: float | None = 0.001

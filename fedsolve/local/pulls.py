@@ -92,6 +92,7 @@ def _reach(local: Steps, client: Client) -> float:
     reach = reach_of(local, client)
     if reach is not None:
         return reach
-    # The shares of shuffled batches of weighted samples depend on the draw: as many as they are on average.
-    assert local.batch_size is not None
-    return local.count(client) * min(1.0, local.batch_size / client.n_samples)
+    # The shares of shuffled batches of weighted samples depend on the draw: as many as they are on average. A step that
+    # is clipped is no longer than another.
+    share = 1.0 if local.scale == "batch" or local.batch_size is None else local.batch_size / client.n_samples
+    return local.count(client) * min(1.0, share)

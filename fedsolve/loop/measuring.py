@@ -18,6 +18,7 @@ from fedsolve.loop.measure_protocols import Certificate, Inspect, Measure, Scale
 from fedsolve.loop.rows import Rows
 from fedsolve.loop.states import weights_of
 from fedsolve.loop.stopping import CONVERGED, DIVERGED, Judge, Stopping, Verdict
+from fedsolve.loop.telling import Telling
 from fedsolve.losses import Loss
 from fedsolve.losses.measurement import Measurement
 from fedsolve.numerics.linalg import norm
@@ -50,6 +51,7 @@ class Measuring:
     every: int
     fed: Federation
     rows: Rows
+    telling: Telling
     scale: Scale | None = None
     judges: tuple[Judge, ...] = ()
     verdict: Verdict | None = field(default=None, init=False)
@@ -98,7 +100,7 @@ class Measuring:
     def ask(self, state: Value, row: Row) -> None:
         """Measure in an exchange of its own."""
         call = self._call(state)
-        found = None if call is None else self.fed.measure(call)
+        found = None if call is None else self.telling.measure(state, call)
         row = replace(row, missing=self.fed.missing)
         if found is None:
             self._publish(row, None)
@@ -156,6 +158,8 @@ class Measuring:
             objective_share=self.fed.objective,
         )
         sizes = [] if first is None else [first] if scale is None else [scale.value, first]
+        if getattr(self.algorithm, "may_grow", False):
+            sizes = []  # by its theory the value may rise a long way first, so only one that is no number is too much
         found = diverged(row, sizes) or self.judge(row, state)
         if found is not None and found.status == CONVERGED:
             found, row, proof = self._confirmed(found, row, proof, measurement, weights_of(state))

@@ -15,12 +15,16 @@ from fedsolve.inference.checked_sums import check_masses
 from fedsolve.inference.evaluated import RISING, Figures, check_metric, with_area
 from fedsolve.inference.evaluation import Evaluation, no_rows, stacked
 from fedsolve.inference.metrics import Floats
+from fedsolve.inference.remembered_model import Remembered
 from fedsolve.inference.sent_model import SentModel
 from fedsolve.loop.history import Row
 from fedsolve.loop.stopping import Verdict, rounds_in_words
+from fedsolve.loop.telling import Telling
 from fedsolve.loop.watching import as_sent, glance, is_finite
 from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Array, Value
+
+UNKNOWN = 0.5  # a bound on the error of an AUC that says nothing
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,8 @@ class Patience:
         metric: Which figure of the held-out rows to judge by: "value", the default, is the mean loss; or "error",
             "deviance", "accuracy", "auc", "brier", "calibration_error". The AUC takes a few exchanges more in each
             round, until its bound is `auc_error` of the evaluation. One AUC counts as better than another only if it is
-            so by more than both bounds together.
+            so by more than both bounds together; one that is not known at all, because all scores are equal, is not
+            judged.
 
     If the run ends before patience does, it has the best State too, unless it converged or its algorithm is done. Where
     a client is lost or comes back, the best value of the others does not compare: patience begins anew. In rounds
@@ -91,6 +96,7 @@ class Waiting:
     def __init__(self, rule: Patience, fed: Federation, algorithm: Algorithm) -> None:
         self.kept: Best | None = None
         self._rule, self._fed, self._algorithm = rule, fed, algorithm
+        self.telling = Telling(algorithm, fed)  # the run puts its own here, so that nobody is told twice
         self._sign = -1.0 if rule.metric in RISING else 1.0
 
     def resume(self, rows: Sequence[Row], kept: Best | None) -> None:
@@ -160,8 +166,10 @@ class Waiting:
         w = as_sent(self._algorithm, state, self._fed, evaluation)
         if not is_finite(w):
             return None, 0.0
-        short = self._rule.metric == "value" and not isinstance(w, SentModel)  # then five numbers are enough
-        found = self._fed.measure(Sum(evaluation.held_sums, w=w) if short else evaluation.brief(w))
+        short = self._rule.metric == "value" and not isinstance(
+            w, SentModel | Remembered
+        )  # then five numbers are enough
+        found = self.telling.measure(state, Sum(evaluation.held_sums, w=w) if short else evaluation.brief(w))
         if found is None or found[1] < self._fed.objective - 1e-12:
             return None, 0.0
         (sums,), share = found
@@ -169,16 +177,19 @@ class Waiting:
             return self._mean_loss(evaluation, sums[1], sums[2], share), 0.0
         figures = glance(evaluation, self._fed, sums, share)
         if figures is not None and self._rule.metric == "auc":
-            figures = self._sharper(evaluation, w, figures, sums.masses)
+            figures = self._sharper(evaluation, state, w, figures, sums.masses)
         if figures is None:
             return None, 0.0
         value: float | None = getattr(figures, self._rule.metric)
         if value is None and share >= 1 - 1e-12:
             raise ConfigError(f"the held-out rows have no {self._rule.metric}: all of them are of one class")
-        return value, (figures.auc_error or 0.0) if self._rule.metric == "auc" else 0.0
+        error = (figures.auc_error or 0.0) if self._rule.metric == "auc" else 0.0
+        if error >= UNKNOWN:  # all scores are equal, as far as bins can tell: the constant that boosting begins with
+            return None, 0.0
+        return value, error
 
     def _sharper(
-        self, evaluation: Evaluation, w: Array | SentModel, figures: Figures, masses: Floats
+        self, evaluation: Evaluation, state: Value, w: Array | SentModel | Remembered, figures: Figures, masses: Floats
     ) -> Figures | None:
         """The AUC in finer bins: in those of one exchange it would say more of the bins than of the model."""
         cuts, before = evaluation.edges(), None
@@ -187,7 +198,7 @@ class Waiting:
             if finer is cuts:
                 break
             edges = stacked(finer)
-            found = self._fed.measure(Sum(evaluation.held_bins, w=w, edges=edges))
+            found = self.telling.measure(state, Sum(evaluation.held_bins, w=w, edges=edges))
             if found is None or found[1] < self._fed.objective - 1e-12:
                 return None
             try:

@@ -74,6 +74,18 @@ def check_needs(algorithm: object, loss: Value) -> None:
             raise ConfigError(f"{name} needs a loss with {need}, which {type(loss).__name__} does not have")
 
 
+def check_missing(algorithm: object, preprocess: object) -> None:
+    """Reject a preprocessing that keeps missing cells, before an algorithm that computes with all of them."""
+    learner = getattr(
+        algorithm, "learner", algorithm
+    )  # of boosting it is the weak learner that takes them, or does not
+    if getattr(preprocess, "keeps_missing", False) and not getattr(learner, "accepts_missing", False):
+        raise ConfigError(
+            f"{type(algorithm).__name__} cannot learn from missing cells, which impute='keep' leaves as they are: say "
+            "impute='mean' or a number, or boost trees, FFGB(loss, Trees())"
+        )
+
+
 def check_resources(protocol: object, loss: object, fed: Federation, name: str | None = None) -> None:
     """Reject what will not fit into memory, or into a client's link, before anything large is computed.
 

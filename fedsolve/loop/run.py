@@ -22,12 +22,14 @@ from fedsolve.loop.history import Row, Run
 from fedsolve.loop.interrupts import deferred
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.loop.measuring import Enough, Measuring
-from fedsolve.loop.preflight import check_algorithm, check_needs, warm_weights
+from fedsolve.loop.patience import Waiting
+from fedsolve.loop.preflight import check_algorithm, check_missing, check_needs, warm_weights
 from fedsolve.loop.rows import Rows
 from fedsolve.loop.rules import KEPT_TYPES, as_rules, at_the_end, check_measured, hand_over, kept_by
 from fedsolve.loop.saving import Saving
 from fedsolve.loop.states import equal, unwrapped
 from fedsolve.loop.stopping import FINISHED, QUORUM, Stopping, StoppingRule, Verdict, rounds_in_words
+from fedsolve.loop.telling import Telling
 from fedsolve.loop.watching import Watching
 from fedsolve.losses import LinearLoss, Loss
 from fedsolve.models.base import Model
@@ -128,6 +130,9 @@ class _Loop:
         loss = getattr(self.algorithm, "loss", None)
         check_measured(self.rules, self.every)
         check_needs(self.algorithm, loss)
+        check_missing(self.algorithm, self.preprocess)
+        if hasattr(self.algorithm, "telling"):  # no weights, whose units could be learned or minimum inspected
+            loss = None
         self.loss = loss if isinstance(loss, Loss) else None
         self.measure = None if self.loss is None else Measure(self.loss)
         self.inspect = Inspect(loss) if isinstance(loss, LinearLoss) else None
@@ -169,10 +174,11 @@ class _Loop:
         )
         self.session.preprocess = self.preprocess
         fed.checkpointing = saved is not None
-        self.watching = None if self.evaluation is None else Watching(self.evaluation, self.algorithm, fed)
+        self.telling = telling = Telling(self.algorithm, fed)
+        self.watching = None if self.evaluation is None else Watching(self.evaluation, self.algorithm, fed, telling)
         self.rows = Rows(self.algorithm, fed, on_round)
         self.measuring = measuring = Measuring(
-            self.algorithm, self.loss, self.measure, self.inspect, self.limits, self.every, fed, self.rows
+            self.algorithm, self.loss, self.measure, self.inspect, self.limits, self.every, fed, self.rows, telling
         )
         self.saving = None
         if saved is not None:
@@ -204,6 +210,8 @@ class _Loop:
             for judge in judges:
                 if hasattr(judge, "begin"):
                     judge.begin()
+                if isinstance(judge, Waiting):
+                    judge.telling = self.telling
         self.measuring.judges = judges
 
     def _kept(self) -> tuple[Value, ...]:
@@ -214,6 +222,7 @@ class _Loop:
         assert verdict is not None
         note_server(self.server, self.fed, self.rows.history[-1].round)  # what only measured the last row
         verdict = at_the_end(verdict, self.measuring.judges)
+        latest = verdict.state is None
         if verdict.state is not None:  # what was certified is the latest State, not this one
             state, self.measuring.certificate = verdict.state, None
         model = self.algorithm.model(state)
@@ -230,7 +239,7 @@ class _Loop:
                 f"{type(self.algorithm).__name__} makes a {type(model).__name__}, which takes no preprocessing: let it "
                 "be a fedsolve Model"
             )
-        found, failed = (None, "") if self.watching is None else self.watching.at_the_end(model, state)
+        found, failed = (None, "") if self.watching is None else self.watching.at_the_end(model, state, latest)
         return Run(
             self.algorithm,
             model,
@@ -261,6 +270,7 @@ class _Loop:
             row = self.rows.with_missing(row)  # a rule may have asked, too
             if not measured:
                 measured = measuring.now(state, row, ended is not None)
+            state = self.telling.noted(state)
             if self._is_over(state, ended):
                 return state
             if self.saving is not None:

@@ -37,6 +37,7 @@ class Loss(ABC):
     provides: ClassVar[frozenset[str]] = frozenset({"gradient"})
     quadratic: ClassVar[bool] = False
     curvature_bound: ClassVar[float] = float("inf")
+    converts: ClassVar[bool] = False  # whether `computing` makes arrays of its own
 
     # ── clients ──
 
@@ -47,6 +48,15 @@ class Loss(ABC):
     @abstractmethod
     def gradient(self, client: Client, w: Array) -> Array:
         """∇f_j(w), in the shape of w."""
+
+    def salt(self, client: Client) -> Array | None:
+        """What a loss that learns from samples changed by chance draws from, once in each run of a local solver; None,
+        as a rule: it learns from the samples as they are."""
+        return None
+
+    def changed_gradient(self, client: Client, w: Array, salt: Array) -> Array:
+        """∇f_j(w) on samples changed by chance, of a loss that has a salt."""
+        return self.gradient(client, w)
 
     @abstractmethod
     def sample_gradients(self, client: Client, w: Array) -> Array:

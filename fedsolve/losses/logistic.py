@@ -20,6 +20,7 @@ class Logistic(LinearLoss):
     curvature_bound: ClassVar[float] = 0.25
     classifies: ClassVar[bool] = True
     error_name: ClassVar[str] = "log-loss"
+    link: ClassVar[str] = "logistic"
 
     def pointwise(self, xp: Namespace, eta: Array, y: Array) -> Array:
         # log(1 + e^η) without overflow: max(η, 0) + log(1 + e^−|η|).
@@ -64,7 +65,7 @@ class Logistic(LinearLoss):
         return super().minimise(client, anchor, pull)
 
     def model(self, w: Array) -> LinearModel:
-        return LinearModel(w, self.intercept is not None, "logistic", features=self.features)
+        return LinearModel(w, self.intercept is not None, self.link, features=self.features)
 
 
 def _sigmoid(xp: Namespace, eta: Array) -> Array:

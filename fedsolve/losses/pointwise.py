@@ -24,12 +24,14 @@ class Pointwise(ABC):
         classifies: Whether the targets are classes.
         curvature_bound: The supremum of d²ℓ/dη²; infinite where there is none.
         error_name: What `error` is called.
+        link: What a model does with η to predict: "identity", "logistic", "softmax" or "exponential".
     """
 
     quadratic: ClassVar[bool] = False
     classifies: ClassVar[bool] = False
     curvature_bound: ClassVar[float]
     error_name: ClassVar[str] = "loss"
+    link: ClassVar[str] = "identity"
 
     @abstractmethod
     def pointwise(self, xp: Namespace, eta: Array, y: Array) -> Array:

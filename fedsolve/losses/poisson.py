@@ -26,6 +26,7 @@ class Poisson(LinearLoss):
 
     curvature_bound: ClassVar[float] = float("inf")
     error_name: ClassVar[str] = "mean deviance"
+    link: ClassVar[str] = "exponential"
 
     def pointwise(self, xp: Namespace, eta: Array, y: Array) -> Array:
         return _mean(xp, eta) - y * eta
@@ -65,7 +66,7 @@ class Poisson(LinearLoss):
         return super().minimise(client, anchor, pull)
 
     def model(self, w: Array) -> LinearModel:
-        return LinearModel(w, self.intercept is not None, "exponential", features=self.features)
+        return LinearModel(w, self.intercept is not None, self.link, features=self.features)
 
 
 def _mean(xp: Namespace, eta: Array) -> Array:

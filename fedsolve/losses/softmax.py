@@ -32,6 +32,7 @@ class Softmax(LinearLoss):
     curvature_bound: ClassVar[float] = 0.5  # of diag(p) − ppᵀ
     classifies: ClassVar[bool] = True
     error_name: ClassVar[str] = "log-loss"
+    link: ClassVar[str] = "softmax"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -186,7 +187,7 @@ class Softmax(LinearLoss):
             )
 
     def model(self, w: Array) -> LinearModel:
-        return LinearModel(w, self.intercept is not None, "softmax", features=self.features)
+        return LinearModel(w, self.intercept is not None, self.link, features=self.features)
 
 
 def _probabilities(xp: Namespace, eta: Array) -> Array:

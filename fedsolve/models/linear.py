@@ -13,7 +13,8 @@ from fedsolve.data.fitted_transform import Transform
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.features import FeatureMap
 from fedsolve.features.mapped import FeatureDesign
-from fedsolve.models.base import Description, Model, Plain, Task
+from fedsolve.models.base import Description, Plain, Task
+from fedsolve.models.linked import LINKS, LinkedModel
 from fedsolve.numerics.design import as_design
 from fedsolve.tables.column_names import difference
 from fedsolve.tables.labels import Classes
@@ -21,12 +22,11 @@ from fedsolve.typing import Array
 
 T = TypeVar("T")
 
-LINKS = ("identity", "logistic", "softmax", "exponential")
 MOST_WEIGHTS, MOST_OUTPUTS = 60, 6  # that a description lists one by one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearModel(Model):
+class LinearModel(LinkedModel):
     """x ↦ g(xᵀw), with the intercept last in w.
 
     Attributes:
@@ -120,58 +120,10 @@ class LinearModel(Model):
                 "could impute it"
             )
 
-    def predict_proba(self, X: Array) -> Array:
-        """The probability of each class, a column for each (0 first)."""
-        eta = self.decision_function(X)
-        if self.link == "logistic":
-            p = 0.5 + 0.5 * np.tanh(0.5 * eta)
-            return np.stack([1 - p, p], axis=1)
-        if self.link == "softmax":
-            e = np.exp(eta - eta.max(axis=1, keepdims=True))
-            return e / e.sum(axis=1, keepdims=True)
-        raise ConfigError("only classifiers have probabilities; this model is a regression")
-
-    def predict(self, X: Array, offset: Array | None = None) -> Array:
-        """Values, mean counts, or the most probable class."""
-        eta = self.decision_function(X, offset)
-        if not self.is_classifier:
-            return np.exp(eta) if self.link == "exponential" else eta
-        labels = self._codes(eta)
-        return labels if self.classes is None else np.asarray(self.classes)[labels]
-
-    def classify(self, X: Array) -> Array:
-        """The class with the largest output: also of a regression on one-hot targets, whose `predict` gives values."""
-        if self.is_classifier:
-            return self.predict(X)
-        if self.coef.ndim == 1:
-            raise ConfigError(
-                "a regression of one output has no classes; learn from one-hot targets, data.one_hot(y, k)"
-            )
-        labels = self.decision_function(X).argmax(axis=1)
-        return labels if self.classes is None else np.asarray(self.classes)[labels]
-
-    def class_codes(self, X: Array) -> Array:
-        """The predicted classes as 0, 1, …, whatever they are called."""
-        return self._codes(self.decision_function(X)) if self.is_classifier else super().class_codes(X)
-
-    def _codes(self, eta: Array) -> Array:
-        return (eta > 0).astype(np.int64) if self.link == "logistic" else eta.argmax(axis=1)
-
     @property
-    def one_against_rest(self) -> bool:
-        """Whether it tells one class from everything else."""
-        return self.link == "logistic"
-
-    def positive_probability(self, X: Array) -> Array | None:
-        """The probability of the second of two classes; None for other models."""
-        return self.predict_proba(X)[:, 1] if self.link == "logistic" else None
-
-    @property
-    def n_classes(self) -> int | None:
-        """How many classes it tells apart; None for a regression."""
-        if self.link == "logistic":
-            return 2
-        return int(self.coef.shape[1]) if self.link == "softmax" else None
+    def outputs(self) -> tuple[int, ...]:
+        """The shape of the predictor of one row."""
+        return tuple(map(int, self.coef.shape[1:]))
 
     @property
     def columns(self) -> int | None:

@@ -15,7 +15,7 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.memory import Memory
 from fedsolve.networks.library import torch_library
 from fedsolve.numerics.design import DenseDesign, Design
-from fedsolve.numerics.linalg import namespace
+from fedsolve.numerics.linalg import namespace, to_numpy
 from fedsolve.typing import Array, Value
 
 
@@ -35,7 +35,7 @@ class TensorClient(Client):
         def tensor(array: Array | None) -> Array | None:
             if array is None:
                 return None
-            given = array if torch.is_tensor(array) else torch.as_tensor(np.ascontiguousarray(dense(array)))
+            given = array if torch.is_tensor(array) else torch.as_tensor(np.ascontiguousarray(to_numpy(dense(array))))
             return given.to(device=place, dtype=kind)
 
         made = cls.__new__(cls)
@@ -92,7 +92,7 @@ class TensorClient(Client):
     def _tensor(self, array: Array) -> Array:
         torch, y = torch_library(), self.y
         # A copy, because what comes from the wire is read-only and torch has no read-only tensors.
-        given = array if torch.is_tensor(array) else torch.as_tensor(np.array(array))
+        given = array if torch.is_tensor(array) else torch.as_tensor(np.array(to_numpy(array)))
         return given.to(device=y.device, dtype=y.dtype) if given.dtype.is_floating_point else given.to(device=y.device)
 
     def subset(self, index: Array) -> Client:

@@ -63,7 +63,10 @@ def as_kind_of(array: Array, model: Array) -> Array:
     """An array of the library and on the device of `model`, with the numbers that it has."""
     if isinstance(model, np.ndarray):
         return to_numpy(array)
-    return array if api.device(array) == api.device(model) else api.to_device(array, api.device(model))
+    place = api.device(model)
+    if type(array) is not type(model):
+        return namespace(model).asarray(np.array(to_numpy(array)), device=place)
+    return array if api.device(array) == place else api.to_device(array, place)
 
 
 _workspace = threading.local()

@@ -16,7 +16,7 @@ from fedsolve.data.preprocessing import Preprocess
 from fedsolve.errors import ConfigError, UnknownName
 from fedsolve.federation.client import Client
 from fedsolve.federation.transports import InProcess, Transport
-from fedsolve.losses import Logistic
+from fedsolve.losses import Logistic, Network
 from fedsolve.models import Model
 from fedsolve.runfiles import keys, registry
 from fedsolve.runfiles.warm_starts import check_warm_start
@@ -74,7 +74,7 @@ def prepare(what: keys.Config, file: Path) -> Problem:
 def _prepare(what: keys.Config, folder: Path) -> Problem:
     algorithms = build_algorithms(what)
     loaded, groups = _load(what.data, folder)
-    binary = any(isinstance(getattr(one, "loss", None), Logistic) for one in algorithms.values())
+    binary = any(_of_outputs(one) is Logistic for one in algorithms.values())
     if binary:
         loaded = loaded.binary(what.data.positive, "data.positive")
     preprocess = None if what.preprocess is None else registry.make(Preprocess, what.preprocess.plain(), "preprocess")
@@ -92,6 +92,12 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
     if preprocess is None and any(client.raw for client in clients):
         raise ConfigError(f"{loaded.name} has text columns or missing values: add a [preprocess] table to the run file")
     return Problem(loaded, clients, algorithms, preprocess, server, what.evaluation is not None)
+
+
+def _of_outputs(algorithm: Algorithm) -> type | None:
+    """The class of an algorithm's loss; of a network, that of the loss of its outputs."""
+    loss = getattr(algorithm, "loss", None)
+    return type(loss.loss if isinstance(loss, Network) else loss)
 
 
 def build_algorithms(what: keys.Config) -> dict[str, Algorithm]:

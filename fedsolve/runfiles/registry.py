@@ -4,9 +4,9 @@
     build("algorithm", {"name": "FedAvg", "loss": {"name": "Logistic", "l2": 0.01}, "local": {"steps": 5}})
 
 The names come from the rooms themselves: an algorithm exported by `fedsolve.algorithms` is known here, and so
-are losses, feature maps, kernels, local solvers, line searches, compressors, partition schemes and transports. Case,
-hyphens and underscores do not matter: `by_group` is `ByGroup`. Hyper-parameters are checked against the annotations of
-the class (`fedsolve.plain`), and `fedsolve.plain.to_plain` writes the table that `build` reads.
+are losses, feature maps, kernels, local solvers, weak learners, line searches, compressors, partition schemes and
+transports. Case, hyphens and underscores do not matter: `by_group` is `ByGroup`. Hyper-parameters are checked against
+the annotations of the class (`fedsolve.plain`), and `fedsolve.plain.to_plain` writes the table that `build` reads.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from functools import cache
 from types import ModuleType
 from typing import Any, TypeVar
 
-from fedsolve import algorithms, data, distillation, features, losses, networks
+from fedsolve import algorithms, data, distillation, features, learners, losses, networks
 from fedsolve import descent as searches
-from fedsolve import local as learners
+from fedsolve import local as solvers
 from fedsolve.curvature import compressors, renewals
 from fedsolve.data import preprocessing
 from fedsolve.errors import UnknownName
@@ -40,7 +40,9 @@ ROOMS: dict[str, ModuleType] = {
     "feature map": features,
     "kernel": exact_kernels,
     "architecture": networks,
-    "local solver": learners,
+    "augmentation": networks,
+    "local solver": solvers,
+    "weak learner": learners,
     "schedule": schedules,
     "distillation": distillation,
     "line search": searches,
@@ -54,8 +56,11 @@ ROOMS: dict[str, ModuleType] = {
 }
 # What a class of a kind must be, where its room has others beside it.
 _BASES: dict[str, type] = {
-    "local solver": learners.LocalSolver,
+    "local solver": solvers.LocalSolver,
+    "weak learner": learners.WeakLearner,
     "feature map": features.FeatureMap,
+    "architecture": networks.Architecture,
+    "augmentation": networks.Augmentation,
     "partition scheme": data.Scheme,
     "preprocessing": preprocessing.Preprocess,
 }

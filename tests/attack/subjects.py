@@ -23,6 +23,7 @@ from fedsolve.data import Categorical, Numeric, Preprocess, Schema
 from fedsolve.data.fitted_transform import Transform
 from fedsolve.diagnose.contraction import Contraction
 from fedsolve.diagnose.heterogeneity import Heterogeneity
+from fedsolve.diagnose.input_distances import InputDistance
 from fedsolve.errors import ConfigError
 from fedsolve.features import RandomFourier
 from fedsolve.federation.client import Client
@@ -31,6 +32,8 @@ from fedsolve.federation.joining import JOINED
 from fedsolve.federation.protocol import collect, fingerprint, is_server_only, signature, steps
 from fedsolve.inference.evaluation import Evaluation
 from fedsolve.inference.sent_model import SentModel, send
+from fedsolve.learners.hearing import News
+from fedsolve.learners.parts import Part as Part_
 from fedsolve.local import CG, Adam, GradientSteps, Momentum, ProximalSteps, Richardson
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.losses import LinearLoss
@@ -100,10 +103,16 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "FedSplit": [{}, {"pull": 0.5, "local": Adam(steps=2)}],
     "FedNL": [{}, {"compressor": RankR(1)}, {"initial": "zero", "option": 1}],
     "GIANT": [{}, {"local": CG(2)}, {"local": Richardson(2, 0.01)}],
+    "FFGB": [{"learner": fs.RidgeLearner()}],  # of these losses none has no penalty: see `_others`
     "FedAvg": [{"local": GradientSteps(steps=3, step_size=0.1, batch_size=4)}],
     "Scaffold": [{"local": GradientSteps(steps=3, step_size=0.1)}],
     "SHED": [{}, {"increment": "link", "precision": "float64"}],
 }
+
+
+def judged_rows() -> Client:
+    (judged,) = fs.data.hold_out([dense(64)], 0.5)
+    return judged
 
 
 def _others() -> Iterator[tuple[str, Any, Client]]:
@@ -115,8 +124,12 @@ def _others() -> Iterator[tuple[str, Any, Client]]:
         yield "folds", FoldFits((loss,), 3, 0), client
         if loss.quadratic:
             yield "folds", FoldSums((loss,), 3, 0), client
+    yield "input_distances", InputDistance(directions=2, bins=4), dense(40, 5)
+    boosted = {"learner": fs.RidgeLearner(0.1), "steps": 2, "tikhonov": 0.1, "residual": "carried"}
+    yield "algorithm", fs.FFGB(fs.Logistic(), step_size="theorem 4.3", **boosted), judged_rows()
+    yield "algorithm", fs.FFGB(fs.Softmax(classes=3), **boosted), dense()
     yield "stopping", fs.EarlyStopping(fs.Squared(intercept="free")), Client("several", _inputs(9, 3), _inputs(9, 2))
-    (judged,) = fs.data.hold_out([dense(64)], 0.5)
+    judged = judged_rows()
     yield "gain", fs.FederationGain(fs.Squared(l2=0.1)), judged
     yield "preprocess", Preprocess(), dense()
     yield "preprocess", Preprocess(centre=False), sparse()
@@ -220,6 +233,18 @@ class Maker:
     def any_horizon(self) -> int | None:
         return 2
 
+    # boosting: f^0 and a first part
+    def any_news(self) -> News:
+        outputs = self.loss.outputs(self.client)  # type: ignore[union-attr]
+        w = np.random.default_rng(3).standard_normal((2, self.client.design.shape[1], *outputs))
+        functions = tuple((one, np.zeros(outputs)) for one in w)
+        return News(0, (Part_(0.5, np.array([0.1, 0.2]), functions),), np.zeros(outputs))
+
+    def any_t(self) -> int:
+        return 1
+
+    any_parts = any_t
+
     # joining and preprocessing
     def any_version(self) -> str:
         return fs.__version__
@@ -297,6 +322,35 @@ class Maker:
 
     def any_values(self) -> np.ndarray:
         return np.array([2.0, 1.0])
+
+    # distances of inputs
+    def any_centre(self) -> np.ndarray:
+        return np.zeros(self.client.design.shape[1])
+
+    def any_scale(self) -> np.ndarray:
+        return np.ones(self.client.design.shape[1])
+
+    def any_means(self) -> np.ndarray:
+        return np.zeros((self.client.design.shape[1], 2))
+
+    def spreads_V(self) -> np.ndarray:
+        return np.stack([np.eye(self.client.design.shape[1])[:, :2]] * 2)
+
+    histograms_V = compare_V = spreads_V
+
+    def histograms_units(self) -> np.ndarray:
+        return np.stack([np.stack([np.zeros(2), np.ones(2)])] * 2)
+
+    compare_units = histograms_units
+
+    def any_pooled(self) -> np.ndarray:
+        return np.full((2, 2, 3, 2, self.protocol.bins + 2), 1 / (self.protocol.bins + 2))
+
+    def any_rows(self) -> np.ndarray:
+        return np.full(2, 0.1)
+
+    def any_N(self) -> int:
+        return 3
 
 
 # ── requests ──

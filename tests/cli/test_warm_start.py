@@ -14,6 +14,7 @@ from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
 from fedsolve.runfiles.portable import from_anywhere
 from tests.cli.conftest import RUN_FILE, Command
+from tests.extras import optional
 
 RunFile = Callable[..., Path]
 ONE_ROUND = RUN_FILE.replace("rounds = 20\ntolerance = 1e-9", "rounds = 0")
@@ -165,3 +166,62 @@ def test_paths_of_two_tables_stay_apart(tmp_path: Path) -> None:
     copied = from_anywhere(text, tmp_path)
     for name in ("a.csv", "b.csv", "m.npz"):
         assert json.dumps(str(tmp_path / name)) in copied
+
+
+# ── FFGBDistill, then FedAvg ──
+
+NETWORK = """
+[data]
+dataset = "digits"
+rows = 300
+
+[server]
+rows = 100
+
+[partition]
+scheme = "homogeneity"
+s = 0.1
+clients = 4
+
+[preprocess]
+
+[loss]
+name = "Network"
+architecture = { name = "MLP", hidden = [8] }
+loss = { name = "Softmax", classes = 10 }
+
+[algorithm]
+name = "FedAvg"
+local = { name = "GradientSteps", epochs = 1, step_size = 0.05, batch_size = 32 }
+
+[run]
+rounds = 1
+"""
+FIRST = 'name = "FFGBDistill", rounds = 1, local = { name = "Adam", epochs = 3, batch_size = 32 }'
+
+
+def test_ffgb_distill_starts_fedavg_in_one_line(command: Command, tmp_path: Path) -> None:
+    optional("torch")
+    distil = "distil = { local = { name = 'Adam', epochs = 3, batch_size = 32 } }"
+    file = _written(tmp_path, NETWORK + f"warm_start = {{ {FIRST}, {distil} }}\n")
+    outcome = command("run", str(file), "--output", str(tmp_path / "run"), "--json")
+    assert outcome.status == 0, outcome.out + outcome.err
+    said = outcome.json["warm_start"]
+    assert (said["algorithm"], said["rounds"]) == ("FFGBDistill", 1)
+    problem = problems.prepare(config.parse(file.read_text(), str(file)), file)
+    adam = fs.Adam(epochs=3, batch_size=32)
+    (algorithm,) = problem.algorithms.values()
+    boosting = fs.FFGBDistill(algorithm.loss, local=adam, distil=fs.Distil(local=adam))  # type: ignore[attr-defined]
+    given = {"server": problem.server, "preprocess": problem.preprocess}
+    first = fs.run(boosting, problem.clients, rounds=1, **given)  # type: ignore[arg-type]
+    second = fs.run(algorithm, problem.clients, rounds=1, warm_start=first.model, **given)  # type: ignore[arg-type]
+    assert np.array_equal(_weights(tmp_path / "run"), second.model.w)
+
+
+def test_an_algorithm_that_distils_says_what_it_lacks(command: Command, tmp_path: Path) -> None:
+    optional("torch")
+    text = NETWORK.replace("[server]\nrows = 100\n", "") + f"warm_start = {{ {FIRST} }}\n"
+    outcome = command("run", str(_written(tmp_path, text)), "--output", str(tmp_path / "run"), "--json")
+    assert outcome.status == 2
+    assert "run.warm_start" in outcome.out + outcome.err
+    assert "server" in outcome.out + outcome.err

@@ -18,6 +18,7 @@ from fedsolve.curvature import compressors, renewals
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
 from fedsolve.errors import ConfigError, InputError, UnknownName
 from fedsolve.federation.participation import Participation, Replay
+from fedsolve.learners import SobolevLearner
 from fedsolve.local.linear_systems import CG, Richardson
 from fedsolve.plain import Reader, describe, fingerprint, to_plain
 from fedsolve.runfiles import registry
@@ -67,8 +68,10 @@ ARCHITECTURES = [
     fs.CNN((3, 32, 32)),
     fs.CNN((1, 28, 28), ((8, 3), (4, 2)), hidden=(120, 84), activation="gelu"),
 ]
+AUGMENTATIONS = [fs.FlipAndCrop(), fs.FlipAndCrop(2, flip=False, shape=(3, 32, 32))]
 NETWORKS = [
     *[fs.Network(one, fs.Softmax(classes=10), l2=1, dtype="float64", device="cpu") for one in ARCHITECTURES],
+    *[fs.Network(ARCHITECTURES[2], fs.Softmax(classes=10), augmentation=one) for one in AUGMENTATIONS],
     fs.Network(ARCHITECTURES[0], measures_gradient=True),
 ]
 SEARCHES = [fs.Armijo(), fs.Armijo(alpha=0.1, beta=0.9, halvings=3, loss=LOSS)]
@@ -80,7 +83,7 @@ SOLVERS = [
         fs.Momentum(),
         fs.Momentum(3, momentum=0, nesterov=True),
         fs.Adam(),
-        fs.Adam(4, 1, beta1=0, schedule=SCHEDULES[2]),
+        fs.Adam(4, 1, beta1=0, schedule=SCHEDULES[2], clip=5),
     ),
     *(fs.ProximalSteps(), fs.ProximalSteps(3, 4, epochs=2, batches="fixed", scale="client")),
 ]
@@ -88,12 +91,25 @@ DISTILLATIONS = [fs.Distil(), fs.Distil("probabilities", SOLVERS[1], temperature
 RENEWALS = [renewals.Once(), renewals.Always(), renewals.Periodic(7), renewals.Fibonacci(), renewals.GradientNorm(1)]
 COMPRESSORS = [compressors.TopKPairs(3), compressors.RandomKPairs(), compressors.RankR(2)]
 SQUARED = fs.Squared(l2=1)
+RIDGES = [fs.RidgeLearner(), fs.RidgeLearner(0.5, fs.RandomFourier(features=4, gamma=0.5), intercept=False)]
+LEARNERS = [
+    *RIDGES,
+    *(fs.Trees(), fs.Trees(depth=2), fs.Stumps()),
+    *(fs.Minimax(RIDGES[0]), fs.Minimax(RIDGES[1], "reweighting", rounds=9)),
+    *(SobolevLearner(), SobolevLearner(constant=2.0, hidden=(4,), steps=9)),
+    *[fs.NetworkLearner(one) for one in ARCHITECTURES],
+    fs.NetworkLearner(ARCHITECTURES[0], 7, None, 1, 1, "float64", "cpu"),
+]
 ALGORITHMS = [
     *[fs.Newton(loss) for loss in LOSSES],
     fs.Newton(LOSS, SEARCHES[1]),
     fs.AGD(LOSS),
     fs.AGD(LOSS, 1, "restart"),
     fs.DKRR(SQUARED),
+    fs.FFGB(fs.Logistic(), LEARNERS[0]),
+    fs.FFGB(fs.Softmax(classes=3), LEARNERS[1], 4, "theorem 4.3", 0.1, "carried", "constant", "samples"),
+    fs.FFGB(fs.Squared(), LEARNERS[1], residual=None),
+    fs.FFGB(fs.Squared(), LEARNERS[-1]),
     fs.FedAvg(LOSS),
     fs.FedAvg(LOSS, SOLVERS[1]),
     *[kind(one, local=SOLVERS[1]) for kind in (fs.FedAvg, fs.FedProx, fs.FedDyn, fs.Scaffold) for one in NETWORKS],
@@ -167,7 +183,9 @@ SAMPLES: dict[str, Sequence[Any]] = {
     "feature map": MAPS,
     "kernel": KERNELS,
     "architecture": ARCHITECTURES,
+    "augmentation": AUGMENTATIONS,
     "local solver": SOLVERS,
+    "weak learner": LEARNERS,
     "schedule": SCHEDULES,
     "distillation": DISTILLATIONS,
     "line search": SEARCHES,
@@ -464,7 +482,7 @@ def test_no_table_builds_what_it_may_not(kind: str, plain: Any) -> None:
             "preprocessing",
             {"name": "Preprocess", "schema": [{"name": "age", "impute": "median"}]},
             ConfigError,
-            r"preprocessing.schema\['age'\].impute must be 'mean' or a number or 'none', got 'median'",
+            r"preprocessing.schema\['age'\].impute must be 'mean' or 'keep' or a number or 'none', got 'median'",
         ),
         (
             "feature map",

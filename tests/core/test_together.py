@@ -286,11 +286,6 @@ class Marked:
         return w + client.xp.mean(client.y)
 
     @client_step(together=True)
-    def remembers(self, client: Client, w: Array) -> Array:
-        client.memory["times"] = client.memory.get("times", 0) + 1
-        return w * client.memory["times"]
-
-    @client_step(together=True)
     def tosses(self, client: Client, w: Array) -> Array:
         return w * float(client.rng.random())
 
@@ -371,7 +366,6 @@ def asked(
         (MARKED.takes_a_number, "item"),
         (MARKED.branches, "data-dependent control flow"),
         (MARKED.forgets_the_weights, "answers otherwise"),
-        (MARKED.remembers, "client.memory"),
         (MARKED.tosses, "client.rng"),
         (MARKED.counts_once, "hessians"),
         (MARKED.counts_rows, "counts"),

@@ -1,5 +1,7 @@
 """Every scheme: each sample to exactly one client, the same for the same seed, and refusals that explain."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -184,6 +186,21 @@ def test_homogeneity_ends():
     assert counts[1:].min() > 0
     mixed = split_indices(np.arange(4000) % 10, Homogeneity(1.0), clients=10)
     assert all(np.bincount((np.arange(4000) % 10)[part], minlength=10).max() < 80 for part in mixed)
+
+
+@pytest.mark.parametrize(("s", "clients", "n"), [(0.1, 50, 5000), (0.2, 7, 1000), (0.3, 100, 4934)])
+def test_homogeneity_by_counts(s: float, clients: int, n: int):
+    """Of s·n rows at random each client has its equal part; the rest goes to the clients in the order of the labels."""
+    y = np.random.default_rng(1).integers(0, 26, n)
+    parts = split_indices(y, Homogeneity(s), clients=clients, seed=4)
+    shared = set(np.random.default_rng(4).permutation(n)[: round(s * n)].tolist())
+    at_random = [[row for row in part.tolist() if row in shared] for part in parts]
+    assert max(map(len, at_random)) - min(map(len, at_random)) <= 1
+    assert sum(map(len, at_random)) == round(s * n)
+    by_label = [y[[row for row in part.tolist() if row not in shared]] for part in parts]
+    for before, after in itertools.pairwise(by_label):
+        assert before.max() <= after.min()
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
 def test_by_group():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.cli.diagnose import _sentences
+from fedsolve.cli.diagnose import _linear_sentences
 from fedsolve.diagnose import contraction, heterogeneity, regime
 from tests.cli.conftest import Command
 
@@ -28,7 +28,11 @@ def test_json(command: Command, run_file: RunFile) -> None:
     assert not rho["upper_is_proved"]  # a free intercept
     assert len(found["heterogeneity"]["data"]) == len(found["effective_dimension"]["local"]) == 4
     assert found["effective_dimension"]["pooled"] < 30
-    assert set(found["sentences"]) == {"contraction", "data", "model", "dimension", "regime"}
+    assert set(found["sentences"]) == {"contraction", "data", "model", "dimension", "regime", "inputs"}
+    distances = found["input_distances"]
+    assert set(distances["tv"]) == set(distances["w1_error"]) == set(found["heterogeneity"]["data"])
+    assert 0 < distances["omega_tv"] < 0.75  # at most 1 − 1/N
+    assert max(distances["w1"][one] / distances["w1_error"][one] for one in distances["w1"]) > 3  # by skewed labels
     assert found["bytes_up"] > 0
 
 
@@ -79,9 +83,41 @@ def test_the_theorem_where_it_agrees_and_where_not() -> None:
     clients = fs.data.partition(X, X @ np.ones(3), fs.data.IID(), clients=2)
     rho, differs = contraction(loss, clients), heterogeneity(loss, clients)
     for case, agrees in ((regime(200, 400), True), (regime(2, 400), False)):
-        said = _sentences(rho, differs, loss, case)["regime"]
+        said = _linear_sentences(rho, differs, loss, case)["regime"]
         assert said.startswith("by Theorem 3") == agrees
         assert ("no guide" in said) != agrees
+
+
+def test_boosting_is_told_of_its_inputs(command: Command, run_file: RunFile) -> None:
+    """FFGB has functions and no weights: what is said of weights is left out."""
+    boosting = run_file(
+        ('name = "Newton"', 'name = "FFGB"\nlearner = "RidgeLearner"'),
+        ("l2 = 0.01\n", ""),
+        ('intercept = "free"\n', ""),
+    )
+    found = command("diagnose", boosting, "--json").json
+    assert found["contraction"] is found["heterogeneity"] is found["effective_dimension"] is found["regime"] is None
+    assert set(found["sentences"]) == {"inputs"}
+    assert found["input_distances"]["omega_tv"] > 0
+    assert found["features"] == 30
+    said = command("diagnose", boosting).out
+    assert "ω_TV is at least" in said
+    assert "FedNewton" not in said
+
+
+def test_too_few_rows_to_compare(command: Command, tmp_path: Path) -> None:
+    rows = "\n".join(f"{i % 3},{i},{'ab'[i % 2]}" for i in range(12))
+    (tmp_path / "small.csv").write_text(f"x,y,site\n{rows}\n")
+    file = tmp_path / "small.toml"
+    file.write_text(
+        '[data]\nfile = "small.csv"\ntarget = "y"\nsplit_by = "site"\n[algorithm]\nname = "Newton"\n'
+        '[algorithm.loss]\nname = "Squared"\nl2 = 0.1\n'
+    )
+    outcome = command("diagnose", file, "--json")
+    assert outcome.status == 0, outcome.err
+    assert outcome.json["input_distances"] is None
+    assert "the 20 rows that comparing inputs needs" in outcome.json["sentences"]["inputs"]
+    assert " – " in command("diagnose", file).out
 
 
 def test_names_are_spelt_as_they_are(command: Command, run_file: RunFile) -> None:

@@ -35,12 +35,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/joining.md", "docs/algorithms.md"]
-)
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/guide.md",
+    "docs/joining.md",
+    "docs/algorithms.md",
+    "docs/boosting.md",
+    "docs/networks.md",
+]
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_the_snippets_run(name: str, folder: Path) -> None:
     """They run as a script, so that worker processes find the classes it defines."""
     pytest.importorskip("pandas")
+    if name == "docs/networks.md":
+        pytest.importorskip("torch")
     script = folder / "snippets.py"
     script.write_text("\n".join(blocks(ROOT / name, "python")), encoding="utf-8")
     ran = subprocess.run(

@@ -27,11 +27,12 @@ class InProcess:
     Every run computes anew what clients keep between rounds, so that its accounts are its own; `keep_caches=True` lets
     several runs on the same clients share it (Gram matrices, factors).
 
-    `together=True` runs steps that are marked for it (`@client_step(together=True)`: the local update of `FedAvg`, and
-    the measuring of a run) for many small torch clients in one call, which is several times faster:
-    `fs.run(algorithm, InProcess(clients, together=True))`. The ledger stays the same, and replies equal those of one
-    call each up to rounding, 1e-9 of the largest entry. It is off by default, because without it a run gives the same
-    bits by every transport. After a run, `one_by_one` says what could not be run together, and why.
+    `together=True` runs steps that are marked for it (`@client_step(together=True)`: the local updates of `FedAvg`,
+    `FedProx`, `FedDyn`, `Scaffold` and the distilling algorithms, and the measuring of a run) for many small clients in
+    one call, which is several times faster: `fs.run(algorithm, InProcess(clients, together=True))`. It takes torch
+    clients, and any client of a `Network` loss. The ledger stays the same, and replies, and what clients remember,
+    equal those of one call each up to rounding, 1e-9 of the largest entry. It is off by default, because without it a
+    run gives the same bits by every transport. After a run, `one_by_one` says what could not be run together, and why.
     """
 
     in_turn = True  # answers come in the order of the requests, and none comes late

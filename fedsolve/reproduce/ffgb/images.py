@@ -145,9 +145,14 @@ def _cifar(name: str, other: str) -> Images:
     data, public = load(name), load(other)
     assert data.X_test is not None
     assert data.y_test is not None
-    about = f"10,000 images of {data.name} and 2,000 to test, subsets; 10,000 images of {public.name} at the server"
     X, X_test, rows = (_channels_first(one) for one in (data.X, data.X_test, public.X))
-    return Images(X, data.y, X_test, data.y_test, rows, CNN((3, 32, 32)), True, about)
+    learned = {image.tobytes() for image in X}
+    fresh = np.array([image.tobytes() not in learned for image in X_test])  # CIFAR has a few images twice
+    about = (
+        f"{len(X):,} images of {data.name} and {fresh.sum():,} to test, subsets; {len(rows):,} images of {public.name} "
+        "at the server; clients' and server's batches are flipped and cropped"
+    )
+    return Images(X, data.y, X_test[fresh], data.y_test[fresh], rows, CNN((3, 32, 32)), True, about)
 
 
 def _channels_first(X: Array) -> Array:

@@ -39,18 +39,18 @@ def _epochs(of_paper: int, share: float) -> int:
 
 
 def _ffgb_distill(loss: Network, step_size: float, share: float) -> Algorithm:
-    adam = Adam(epochs=_epochs(100, share), batch_size=BATCH)
+    adam = Adam(epochs=_epochs(100, share), batch_size=BATCH, clip=CLIP)
     return FFGBDistill(loss, step_size, adam, Distil("outputs", adam))
 
 
 def _fedavg_distill(loss: Network, step_size: float, share: float) -> Algorithm:
-    adam = Adam(epochs=_epochs(100, share), batch_size=BATCH)
-    local = GradientSteps(step_size=step_size, epochs=_epochs(100, share), batch_size=BATCH)
+    adam = Adam(epochs=_epochs(100, share), batch_size=BATCH, clip=CLIP)
+    local = GradientSteps(step_size=step_size, epochs=_epochs(100, share), batch_size=BATCH, clip=CLIP)
     return FedAvgDistill(loss, local, Distil("probabilities", adam))
 
 
 def _local(step_size: float, share: float) -> GradientSteps:
-    return GradientSteps(step_size=step_size, epochs=_epochs(10, share), batch_size=BATCH)
+    return GradientSteps(step_size=step_size, epochs=_epochs(10, share), batch_size=BATCH, clip=CLIP)
 
 
 FFGB = Method("FFGB-Distill", FUNCTIONAL, _ffgb_distill)

@@ -12,6 +12,7 @@ import numpy as np
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
+from fedsolve.federation.transports import InProcess
 from fedsolve.loop.history import Row
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping, Verdict
@@ -128,7 +129,7 @@ class Arena:
         began = time.perf_counter()
         found = run(
             algorithm,
-            self.clients,
+            InProcess(self.clients, together=True),
             stopping=[Stopping(rounds=rounds, tolerance=None), watch],
             seed=self.seed,
             server=self.server,

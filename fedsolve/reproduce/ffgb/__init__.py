@@ -1,0 +1,9 @@
+"""The experiments of Shen, Hassani, Kale and Karbasi (2022).
+
+Z. Shen, H. Hassani, S. Kale, A. Karbasi. Federated Functional Gradient Boosting. AISTATS 2022, PMLR 151. Results:
+docs/reproduce/ffgb.md.
+"""
+
+from fedsolve.reproduce.ffgb import table2, theory, warm_starts
+
+__all__ = ["table2", "theory", "warm_starts"]
