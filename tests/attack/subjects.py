@@ -185,16 +185,16 @@ class Maker:
     any_step = weights
 
     # FedLRGD
-    def any_points(self) -> np.ndarray:
+    def local_weights_points(self) -> np.ndarray:
         return np.random.default_rng(3).standard_normal((3, self.weights().size)) / 8
 
-    def any_bases(self) -> np.ndarray:
+    def local_weights_bases(self) -> np.ndarray:
         return np.random.default_rng(4).standard_normal((self.weights().size, 3, 2))
 
-    def any_rows(self) -> int:
+    def local_weights_rows(self) -> int:
         return 1
 
-    any_row = any_rows
+    more_weights_row = local_weights_rows
 
     def product_v(self) -> np.ndarray:
         return self.weights()
