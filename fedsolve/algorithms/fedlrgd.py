@@ -8,9 +8,8 @@ Federated Optimization of Smooth Loss Functions (Algorithm 1)
 A loss that is smooth in the data has gradients of low rank, so those of all samples are combinations of a few. The
 objective is that of clients and server together. `FedLRGD.literal` is Algorithm 1 as published; it needs matrices that
 can be inverted. The default works in practice: truncated least squares from more probes than weights, the penalty kept
-exactly, and exact gradients that correct the result until the run's stopping rule is content. A client sends as much as
-for exact Newton, from gradients alone, and receives 4 p (p + 1)² numbers: for few weights, p ≤ 50.
-The server sees only sums of the clients' replies.
+exactly, and exact gradients that correct the result until the run's stopping rule is content. Clients send as much as
+for Newton, and receive 4 p (p + 1)² numbers: for p ≤ 50. The server sees only sums of the clients' replies.
 """
 
 from __future__ import annotations
@@ -136,8 +135,8 @@ class FedLRGD(SampleSteps):
     def _approximate(self, fed: Federation, state: State, points: Array) -> Array:
         assert state.surrogate is not None
         partials = fed.here(self.own_partials, points=points, with_penalty=self._penalised)  # 13
-        gradients = state.surrogate.gradient(points, partials)  # 14
-        return gradients if self._penalised else gradients + at_server.penalties(self.loss, fed, points)
+        g = state.surrogate.gradient(points, partials)  # 14
+        return g if self._penalised else g + at_server.penalties(self.loss, fed, points)
 
     @property
     def _penalised(self) -> bool:
