@@ -5,6 +5,7 @@ from fedsolve.algorithms.dkrr import DKRR
 from fedsolve.algorithms.fedavg import FedAvg
 from fedsolve.algorithms.fedavg_distill import FedAvgDistill
 from fedsolve.algorithms.feddyn import FedDyn
+from fedsolve.algorithms.fedlrgd import FedLRGD
 from fedsolve.algorithms.fednewton import FedNewton
 from fedsolve.algorithms.fednewton_cg import FedNewtonCG
 from fedsolve.algorithms.fednl import FedNL
@@ -29,6 +30,7 @@ __all__ = [
     "FedAvg",
     "FedAvgDistill",
     "FedDyn",
+    "FedLRGD",
     "FedNL",
     "FedNewton",
     "FedNewtonCG",

@@ -26,6 +26,8 @@ class Algorithm(Protocol):
     needs               what it needs of its loss: "gradient", "hessian", "minimise", "solve" (systems with local
                         Hessians), "strong convexity", "quadratic"
     supports            what it can do that others cannot: "l1"
+    includes_server     True if the objective is that of clients and server together, every sample counted alike; value,
+                        gradient and certificate of the run are then of all of them
     fits_link           True if its clients send no more than their link carries, whatever the link
     contraction(state)  a factor by which, in theory, the error fell or tends to fall in the step that led here
     measured(state)     a `Measurement` that the state already knows, so that the run need not ask for it
@@ -46,3 +48,8 @@ class Algorithm(Protocol):
 
     def model(self, state: Value) -> Value:
         """The model that a State stands for."""
+
+
+def includes_server(algorithm: object) -> bool:
+    """Whether an algorithm's objective is that of clients and server together."""
+    return getattr(algorithm, "includes_server", False) is True

@@ -5,14 +5,39 @@ Nothing of it is known to the clients. What is computed is counted, and checked 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fedsolve.errors import DataError, WrongType
 from fedsolve.federation.calls import Call, for_client
 from fedsolve.federation.client import Client
 from fedsolve.federation.memory import Memory, scope_of
 from fedsolve.federation.served_steps import check_arguments
 from fedsolve.typing import Value
+from fedsolve.wire.messages import Counts, Purpose
 
+ALGORITHM: Purpose = "algorithm"
 _OWN = 2**32  # calls at the server are numbered from here, apart from those of an exchange, so chance is its own
+
+
+def with_counts(so_far: Counts, more: Counts, purpose: Purpose) -> dict[str, int]:
+    """Counts with those of one more step. What is computed only to measure or to set up a run is kept apart, under
+    names such as "gradients (measure)"."""
+    total = dict(so_far)
+    for what, amount in more.items():
+        name = what if purpose == ALGORITHM else f"{what} ({purpose})"
+        total[name] = total.get(name, 0) + amount
+    return total
+
+
+def counted_at_server(rounds: Iterable[tuple[int, Counts]], purpose: Purpose = ALGORITHM) -> dict[str, int]:
+    """What the server has computed on data of its own for one purpose, from `ledger.server_counts`."""
+    total: dict[str, int] = {}
+    for _, counts in rounds:
+        for name, amount in counts.items():
+            what, _, rest = name.partition(" (")
+            if (rest.removesuffix(")") or ALGORITHM) == purpose:
+                total[what] = total.get(what, 0) + amount
+    return total
 
 
 class OwnData:
@@ -67,7 +92,9 @@ class OwnData:
         self._calls += 1
         if not client.is_numpy:
             given = {name: client.localise(value) for name, value in given.items()}
+        so_far, client.counts = client.counts, {}
         value = client.globalise(call.function(call.protocol, client, **given))
+        client.counts = with_counts(so_far, client.counts, getattr(call.protocol, "purpose", "algorithm"))
         if not call.signature.returns(value):
             raise WrongType(
                 f"at the server, {where} answered with a {type(value).__name__}, which is not the "

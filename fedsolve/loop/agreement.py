@@ -5,12 +5,14 @@ from __future__ import annotations
 from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
-from fedsolve.federation.memory import session_memory
+from fedsolve.federation.memory import SESSION, Memory, session_memory
 from fedsolve.loop.preflight import warm_weights
 from fedsolve.losses import Loss
 from fedsolve.models.base import Model, Task
 from fedsolve.tables.column_names import difference
 from fedsolve.typing import Array, Value
+
+DATA_MARK = "data mark"
 
 
 def warm_start_by_name(
@@ -54,8 +56,10 @@ def as_server(
     elif columns is not None or server.feature_names is not None:
         without, having = (whose, "the clients'") if columns is not None else ("the clients' data", "the server's")
         raise DataError(f"{without} has no column names where {having} has; give both names, or neither")
-    known = {"columns": columns, "transform": transform}
+    mark = server.data_mark() if fed.checkpointing else None  # by which a resumed run knows it again
+    known = {"columns": columns, "transform": transform, DATA_MARK: mark}
     server.forget()
+    server.counts = {}  # of an earlier run
     server.memory = session_memory({key: value for key, value in known.items() if value is not None}, types)
     width = server.design.shape[1]
     if width != fed.features:
@@ -70,3 +74,20 @@ def as_server(
             "same, in the same order"
         )
     loss.check(server)
+
+
+def same_server(server: Client | None, memory: Memory) -> None:
+    """Raise DataError unless a resumed run has the server's data that it began with.
+
+    memory  what the server's data remembered when the checkpoint was saved
+    """
+    before = memory.data.get(SESSION + DATA_MARK)
+    if before is None and server is not None:
+        raise DataError("the run began without data of the server's own: resume it without, or begin a new run")
+    if before is not None and server is None:
+        raise DataError("the run began with data of the server's own: give it again, server=Client(…), to resume")
+    if server is not None and before != server.data_mark():
+        raise DataError(
+            f"the server's data ({server.name!r}) is not what the run began with, so it cannot be resumed; give it its "
+            "data back, or begin a new run"
+        )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedsolve.algorithms.base import Algorithm
-from fedsolve.errors import ConfigError
+from fedsolve.algorithms.base import Algorithm, includes_server
+from fedsolve.errors import ConfigError, DataError
+from fedsolve.federation.calls import Mean
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.session import Preprocessing, Session
@@ -52,6 +53,11 @@ def start(
     fed, loss = session.fed, measuring.loss
     transform = session.join(preprocess)
     as_server(server, fed, loss, session.columns, transform, types)
+    if server is not None and server.y is None and includes_server(algorithm):
+        raise DataError(
+            f"{type(algorithm).__name__} learns from the server's own samples, and the server's data ({server.name!r}) "
+            "has no targets: give it samples with targets"
+        )
     fed.warm_start = warm_start_by_name(warm_start, fed, loss, transform)
     check_resources(algorithm, loss, fed)
     measuring.scale = learned_scale(algorithm, measuring.inspect, measuring.stopping, fed)
@@ -95,7 +101,9 @@ def learned_scale(algorithm: Algorithm, inspect: Inspect | None, stopping: Stopp
         return None
     _ = fed.features, fed.outputs  # raise if the clients do not agree on them
     with fed.setting_up():
-        scale = inspect.made_scale(fed.mean(inspect.scale))
+        ask = Mean(inspect.scale)
+        (sums,) = fed.exchange(ask.with_server() if includes_server(algorithm) else ask)
+        scale = inspect.made_scale(sums)
         if unpenalised:  # then local systems may have many solutions
             fed.sum(inspect.agree, units=scale.columns)
     return scale

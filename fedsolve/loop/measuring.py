@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fedsolve.algorithms.base import Algorithm
+from fedsolve.algorithms.base import Algorithm, includes_server
 from fedsolve.errors import LinkExceeded, WrongType
 from fedsolve.federation.calls import Call, Mean
 from fedsolve.federation.federation import Federation
@@ -111,7 +111,7 @@ class Measuring:
     def ask_all(self, *calls: Call[Value]) -> tuple[Value, ...] | None:
         """What all clients together answer; None if one of them does not, or has no room for it on its link."""
         try:
-            found = self.fed.measure(*calls)
+            found = self.fed.measure(*[self._of_everyone(call) for call in calls])
         except LinkExceeded:
             return None
         return None if found is None or found[1] < self.fed.objective - 1e-12 else found[0]
@@ -129,8 +129,12 @@ class Measuring:
         if self.measure is None or w is None:
             return None
         if self.measure.loss.by_value_alone:
-            return Mean(self.measure.value_alone, w=w)
-        return Mean(self.measure.value_and_gradient, w=w)
+            return self._of_everyone(Mean(self.measure.value_alone, w=w))
+        return self._of_everyone(Mean(self.measure.value_and_gradient, w=w))
+
+    def _of_everyone(self, call: Call[Value]) -> Call[Value]:
+        """The call, with the server's own data in it where the objective has it."""
+        return call.with_server() if includes_server(self.algorithm) else call
 
     # ── judging ──
 

@@ -220,6 +220,7 @@ class _Loop:
     def _finished_run(self, state: Value, transform: Value) -> Run:
         verdict = self.measuring.verdict
         assert verdict is not None
+        note_server(self.server, self.fed, self.rows.history[-1].round)  # what only measured the last row
         verdict = at_the_end(verdict, self.measuring.judges)
         latest = verdict.state is None
         if verdict.state is not None:  # what was certified is the latest State, not this one

@@ -9,6 +9,7 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.ledger import Ledger
 from fedsolve.federation.memory import Memory
+from fedsolve.loop.agreement import same_server
 from fedsolve.loop.checkpoint import Checkpoint, Progress
 from fedsolve.loop.history import Row
 from fedsolve.loop.interrupts import Interrupts
@@ -34,10 +35,12 @@ class Saving:
     def load(self) -> tuple[Progress, Ledger]:
         """What was saved last; the clients and the server's own data have their memories of then."""
         progress, ledger = self.checkpoint.load(self.identity)
+        memory = Memory(progress.server, self.checkpoint.types)
+        same_server(self.server, memory)
         if progress.memories is not None:
             self.fed.transport.restore(progress.memories, progress.position.attempt)
         if self.server is not None:
-            self.server.memory = Memory(progress.server, self.checkpoint.types)
+            self.server.memory = memory
         self.transform, self.scale = progress.transform, progress.scale
         return progress, ledger
 

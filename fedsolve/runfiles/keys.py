@@ -78,8 +78,8 @@ class Data(Table):
 
 
 class Server(Data):
-    """Rows of the server's own, without their targets, such as public data to distil on. They have the clients'
-    columns, and are preprocessed as theirs are.
+    """Rows of the server's own: without their targets, such as public data to distil on; with their targets where an
+    algorithm learns from them (FedLRGD). They have the clients' columns, and are preprocessed as theirs are.
 
     dataset, file  where they are from, read as [data] is, where a csv file may have the clients' columns alone, without
                    a target; without either, `rows` of the run's own data are set aside for the server, and no client

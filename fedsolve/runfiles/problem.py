@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fedsolve import data
-from fedsolve.algorithms.base import Algorithm
+from fedsolve.algorithms.base import Algorithm, includes_server
 from fedsolve.data import Dataset
 from fedsolve.data.file_formats import read_inputs
 from fedsolve.data.load import format_of
@@ -76,14 +76,16 @@ def prepare(what: keys.Config, file: Path) -> Problem:
 def _prepare(what: keys.Config, folder: Path) -> Problem:
     algorithms = build_algorithms(what)
     loaded, groups = _load(what.data, folder)
-    if any(_of_outputs(one) is Logistic for one in algorithms.values()):
+    binary = any(_of_outputs(one) is Logistic for one in algorithms.values())
+    if binary:
         loaded = loaded.binary(what.data.positive, "data.positive")
     preprocess = None if what.preprocess is None else registry.make(Preprocess, what.preprocess.plain(), "preprocess")
     if preprocess is not None and preprocess.schema is not None:
         declared = [column.name for column in preprocess.schema.columns]
         what_to_do = "declare every column that is not dropped, under its own name"
         loaded = loaded.in_order(declared, f"{loaded.name}, compared with the schema,", what_to_do)
-    loaded, groups, server = _server_rows(what.server, loaded, groups, folder)
+    labelled = any(map(includes_server, algorithms.values()))
+    loaded, groups, server = _server_rows(what, loaded, groups, folder, labelled, binary)
     check_warm_start(what, algorithms, folder)
     clients = _divide(what, loaded, groups)
     if what.evaluation is not None:
@@ -149,23 +151,33 @@ def _fresh(name: str, taken: Collection[str]) -> str:
 
 
 def _server_rows(
-    what: keys.Server | None, loaded: Dataset, groups: Array | None, folder: Path
+    what: keys.Config, loaded: Dataset, groups: Array | None, folder: Path, labelled: bool, binary: bool
 ) -> tuple[Dataset, Array | None, Client | None]:
-    """What is left for the clients, whose each row is, and the rows of the server without their targets."""
-    if what is None:
+    """What is left for the clients, whose each row is, and the rows of the server.
+
+    labelled  whether these have their targets, because an algorithm learns from them
+    binary    whether targets are made 0 and 1, as the clients' are
+    """
+    table = what.server
+    if table is None:
         return loaded, groups, None
-    if not what.is_set_aside:
-        X, names = _public_rows(what, folder, loaded.X.shape[1])
+    if not table.is_set_aside and not labelled:
+        X, names = _public_rows(table, folder, loaded.X.shape[1])
         return loaded, groups, Client(SERVER, X, None, feature_names=names)
-    assert what.rows is not None
-    if what.rows >= loaded.n_samples:
+    if not table.is_set_aside:
+        own, _ = _load(table, folder)
+        targets = _same_targets(own.binary(what.data.positive) if binary else own, loaded)
+        return loaded, groups, Client(SERVER, own.X, targets, feature_names=own.feature_names)
+    assert table.rows is not None
+    if table.rows >= loaded.n_samples:
         raise ConfigError(
-            f"server.rows = {what.rows} of {loaded.n_samples} rows in all leaves none to the clients; take fewer"
+            f"server.rows = {table.rows} of {loaded.n_samples} rows in all leaves none to the clients; take fewer"
         )
     aside = np.zeros(loaded.n_samples, dtype=bool)
-    aside[np.random.default_rng(what.seed).choice(loaded.n_samples, what.rows, replace=False)] = True
+    aside[np.random.default_rng(table.seed).choice(loaded.n_samples, table.rows, replace=False)] = True
     kept = replace(loaded, X=loaded.X[~aside], y=loaded.y[~aside], groups=None, columns=None)
-    server = Client(SERVER, loaded.X[aside], None, feature_names=loaded.feature_names)
+    targets = loaded.y[aside] if labelled else None
+    server = Client(SERVER, loaded.X[aside], targets, feature_names=loaded.feature_names)
     return kept, None if groups is None else groups[~aside], server
 
 
@@ -182,6 +194,16 @@ def _public_rows(what: keys.Server, folder: Path, features: int) -> tuple[Array,
             return X[_drawn(what, len(X))], names
     own, _ = _load(what, folder)
     return own.X, own.feature_names
+
+
+def _same_targets(own: Dataset, loaded: Dataset) -> Array:
+    """The server's targets, whose numbers stand for the same classes as the clients'."""
+    if own.target_names != loaded.target_names:
+        raise ConfigError(
+            f"the server's data {own.name} has the classes {own.target_names}, and {loaded.name} has "
+            f"{loaded.target_names}: the server's samples are learned from, so give both the same classes"
+        )
+    return own.y
 
 
 def _load(what: keys.Data, folder: Path) -> tuple[Dataset, Array | None]:

@@ -191,6 +191,18 @@ class Maker:
 
     any_step = weights
 
+    # FedLRGD
+    def local_weights_points(self) -> np.ndarray:
+        return np.random.default_rng(3).standard_normal((3, self.weights().size)) / 8
+
+    def local_weights_bases(self) -> np.ndarray:
+        return np.random.default_rng(4).standard_normal((self.weights().size, 3, 2))
+
+    def local_weights_rows(self) -> int:
+        return 1
+
+    more_weights_row = local_weights_rows
+
     def product_v(self) -> np.ndarray:
         return self.weights()
 

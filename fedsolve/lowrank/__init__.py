@@ -1,0 +1,1 @@
+"""Gradients of clients as combinations of the server's own sample gradients."""
