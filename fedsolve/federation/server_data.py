@@ -55,7 +55,9 @@ class OwnData:
     def client(self) -> Client:
         """The data. Raises DataError if there is none."""
         if self._client is None:
-            raise DataError("this algorithm computes with data of the server's own: give it, run(…, server=Client(…))")
+            raise DataError(
+                "this algorithm computes with data of the server's own: give it, run(…, server=Client(…)), or a [server] table in a run file"
+            )
         return self._client
 
     def enter(self, seed: int, round: int, exchange: int) -> None:

@@ -6,6 +6,7 @@ longer than running them. A CUDA graph launches all of them at once, with the sa
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, fields
 
 from fedsolve.federation.client import Client
@@ -13,6 +14,8 @@ from fedsolve.losses.network import Network
 from fedsolve.networks.library import torch_library
 from fedsolve.networks.tensors import TensorClient
 from fedsolve.typing import Array, Namespace
+
+_log = logging.getLogger(__name__)
 
 EAGER = 2  # calls of one kind that are not recorded: a last batch that comes once is not worth it
 
@@ -32,7 +35,9 @@ class _Record:
 class RecordedNetwork(Network):
     """A network that replays its gradient on batches of a size that it has seen before. Not for stacks of clients."""
 
-    seen: dict[tuple[int, bool], int | _Record] = field(default_factory=dict, init=False, compare=False, repr=False)
+    seen: dict[tuple[int, bool], int | _Record | None] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def changed_gradient(self, client: Client, w: Array, salt: Array | None) -> Array:
         own, inner = self._inside(client, w)
@@ -40,11 +45,12 @@ class RecordedNetwork(Network):
             return super().changed_gradient(client, w, salt)
         kind = (own.n_samples, salt is None)
         known = self.seen.get(kind, 0)
+        if isinstance(known, int) and known >= EAGER:
+            known = self.seen[kind] = self._try_to_record(own, inner, salt)
         if not isinstance(known, _Record):
-            if known < EAGER:
+            if known is not None:
                 self.seen[kind] = known + 1
-                return super().changed_gradient(client, w, salt)
-            known = self.seen[kind] = self._recorded(own, inner, salt)
+            return super().changed_gradient(client, w, salt)
         known.batch.design.sample.copy_(own.design.sample)
         known.batch.y.copy_(own.y)
         known.w.copy_(inner)
@@ -53,6 +59,14 @@ class RecordedNetwork(Network):
         known.graph.replay()
         client.count("gradients", client.n_samples)
         return known.gradient.clone()
+
+    def _try_to_record(self, own: TensorClient, w: Array, salt: Array | None) -> _Record | None:
+        """A record; None for a module that cannot be recorded, because what it does depends on numbers on the GPU."""
+        try:
+            return self._recorded(own, w, salt)
+        except RuntimeError as error:  # noted, not hidden: what is wrong with the module itself comes again unrecorded
+            _log.debug("a gradient is not recorded: %s", error)
+            return None
 
     def _recorded(self, own: TensorClient, w: Array, salt: Array | None) -> _Record:
         torch = torch_library()
