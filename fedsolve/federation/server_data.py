@@ -56,7 +56,8 @@ class OwnData:
         """The data. Raises DataError if there is none."""
         if self._client is None:
             raise DataError(
-                "this algorithm computes with data of the server's own: give it, run(…, server=Client(…)), or a [server] table in a run file"
+                "this algorithm computes with data of the server's own: give it, run(…, server=Client(…)), or a "
+                "[server] table in a run file"
             )
         return self._client
 
