@@ -116,6 +116,19 @@ def test_a_full_run_goes_on_where_it_stopped(full: list[str], tmp_path: Path) ->
         perform(what, full=Full(tmp_path / "parts", settings=("cifar11:0.1",)))
 
 
+def test_parts_without_the_first_model_make_it_again(full: list[str], tmp_path: Path) -> None:
+    perform(find("ffgb-fig1"), full=Full(tmp_path, settings=("cifar10:0.1",)))
+    (model,) = tmp_path.glob("*first-model.npz")
+    (warm,) = tmp_path.glob("*FedAvg-from-FFGB-Distill.json")
+    trace = warm.read_text()
+    model.unlink()
+    warm.unlink()
+    full.clear()
+    perform(find("ffgb-fig1"), full=Full(tmp_path, settings=("cifar10:0.1",)))
+    assert {"FFGBDistill", "FedAvg"} == set(full)
+    assert json.loads(warm.read_text())["trace"]["accuracies"] == json.loads(trace)["trace"]["accuracies"]
+
+
 def test_figure_1_in_full_shares_its_parts(full: list[str], tmp_path: Path) -> None:
     perform(find("ffgb-table2"), full=Full(tmp_path, settings=("cifar10:0.1",)))
     full.clear()

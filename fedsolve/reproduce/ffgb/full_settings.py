@@ -6,8 +6,9 @@ Every method in every setting is a part of its own, saved when it is done, and a
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, inf
+from pathlib import Path
 from typing import Literal
 
 from fedsolve.losses import Softmax
@@ -73,11 +74,10 @@ def run_setting(case: Case, columns: Columns, parts: Parts, device: Device, dead
             return
 
         def make(method: Method = method, warm: bool = warm, target: float = target) -> Part:
-            begin: Model | None = load_model(first) if warm else None
+            begin = _first_model(first, arena, loss) if warm else None
             part, model = tuned(arena, method, loss, BUDGETS[method], target, warm_start=begin, deadline=deadline)
             if method is FFGB and model is not None:
-                first.parent.mkdir(parents=True, exist_ok=True)
-                model.save(first)
+                _save(model, first)
             return part
 
         found = parts.made(case.part(method, warm), make)
@@ -85,6 +85,21 @@ def run_setting(case: Case, columns: Columns, parts: Parts, device: Device, dead
             if not found.trace.is_whole:
                 return  # its targets are not known yet
             target = targets(found)[-1]
+
+
+def _first_model(path: Path, arena: Arena, loss: Network) -> Model:
+    """FFGB-Distill's model after its first round; made again where parts came without it."""
+    if not path.is_file():
+        _, model = tuned(arena, FFGB, loss, replace(BUDGETS[FFGB], rounds=1), inf)
+        assert model is not None
+        _save(model, path)
+    found: Model = load_model(path)
+    return found
+
+
+def _save(model: Model, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    model.save(path)
 
 
 def is_done(parts: Parts, case: Case, method: Method, warm: bool) -> bool:
