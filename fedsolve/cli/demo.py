@@ -55,6 +55,13 @@ PLANS = {
     "FedAvg": Plan(fields={"local": {"steps": 20}}),
     "Scaffold": Plan(rounds=300, fields={"local": {"steps": 50}}),
 }
+# What needs more than this problem has, and where to read on.
+ELSEWHERE = {
+    "FFGB": "it adds up trees or other functions, and this problem is about weights; docs/boosting.md shows it",
+    "FFGBDistill": "it learns networks, with unlabelled rows at the server; docs/networks.md shows it",
+    "FedAvgDistill": "it learns networks, with unlabelled rows at the server; docs/networks.md shows it",
+    "FedLRGD": "it learns from samples of the server's own too, and here only the hospitals have patients",
+}
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,8 @@ def demo(output: Path, seed: int, as_json: bool) -> int:
         for name in registry.names("algorithm"):
             part = folder.part(name)
             try:
+                if name in ELSEWHERE:
+                    raise ConfigError(ELSEWHERE[name])
                 result = _run(name, clients, part, begin(name, PLANS.get(name, Plan()).rounds))
             except KeyboardInterrupt:
                 raise Interrupted(f"stopped during {name}; those before it are in {folder.path}") from None
