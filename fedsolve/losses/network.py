@@ -20,9 +20,7 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.stacked import StandIn
 from fedsolve.losses.base import Loss
 from fedsolve.losses.linear import LinearLoss
-from fedsolve.losses.logistic import Logistic
 from fedsolve.losses.pointwise import Pointwise
-from fedsolve.losses.poisson import Poisson
 from fedsolve.losses.softmax import Softmax
 from fedsolve.losses.squared import Squared
 from fedsolve.models.network import NetworkModel
@@ -41,8 +39,6 @@ SALTS = 2**31
 # of the time with 13,000 weights, two thirds with 51,000, and more than one by one with 159,000.
 MOST_ON_CPU = 2**16
 SAMPLES = 128  # rows whose gradients are computed at once, each by itself
-
-LINKS: dict[type[Pointwise], str] = {Logistic: "logistic", Softmax: "softmax", Poisson: "exponential"}
 
 
 @dataclass(frozen=True)
@@ -305,10 +301,9 @@ class Network(Loss):
 
     def model(self, w: Array) -> NetworkModel:
         """The network with these weights."""
-        link = next((link for kind, link in LINKS.items() if isinstance(self.loss, kind)), "identity")
         with np.errstate(over="ignore"):  # of a run that diverged
             own = np.asarray(w).astype(self.dtype)
-        return NetworkModel(own, self.architecture, link, outputs=self.output_count, device=self.device)
+        return NetworkModel(own, self.architecture, self.loss.link, output_count=self.output_count, device=self.device)
 
     @property
     def output_count(self) -> int | None:

@@ -11,7 +11,8 @@ import numpy as np
 from fedsolve.data.fitted_transform import Transform
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.features.base import dense
-from fedsolve.models.base import Description, Model, Plain, Task
+from fedsolve.models.base import Description, Plain, Task
+from fedsolve.models.linked import LINKS, LinkedModel, with_offset
 from fedsolve.networks.architecture import Architecture
 from fedsolve.networks.library import checked_device, torch_library
 from fedsolve.networks.modules import flat_module, outputs_of, seeded
@@ -22,12 +23,11 @@ from fedsolve.typing import Array
 if TYPE_CHECKING:
     from torch import nn
 
-LINKS = ("identity", "logistic", "softmax", "exponential")
 ROWS = 2048  # rows whose activations are held at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NetworkModel(Model):
+class NetworkModel(LinkedModel):
     """x ↦ g(η(x; w)); needs PyTorch to predict.
 
     Attributes:
@@ -38,7 +38,7 @@ class NetworkModel(Model):
         transform: The preprocessing the run agreed on: raw columns go in.
         feature_names: The names of the columns after preprocessing.
         inputs: How many columns it takes after preprocessing; None: as many as the first rows that it is given have.
-        outputs: How many numbers it puts out for a row; None: as many as its weights are for.
+        output_count: How many numbers it puts out for a row; None: as many as its weights are for.
         device: Where it computes, "cpu" or "cuda"; None is the CPU. Not saved.
     """
 
@@ -49,7 +49,7 @@ class NetworkModel(Model):
     transform: Transform | None = None
     feature_names: tuple[str, ...] | None = None
     inputs: int | None = None
-    outputs: int | None = None
+    output_count: int | None = None
     device: str | None = None
 
     kind: ClassVar[str] = "network"
@@ -78,15 +78,13 @@ class NetworkModel(Model):
             raise DataError(f"column {self._column(column)}, row {row} (from 0): {X[row, column]}, expected a number")
         eta = self._outputs(X)
         eta = eta if self.link == "softmax" or eta.shape[1] > 1 else eta[:, 0]
-        if offset is None:
-            return eta
-        if eta.ndim > 1:
+        if offset is not None and eta.ndim > 1:
             raise DataError(f"a network of {eta.shape[1]} outputs does not take an offset")
-        return eta + np.asarray(offset)
+        return with_offset(eta, offset)
 
     def _outputs(self, X: Array) -> Array:
         torch = torch_library()
-        outputs = self.outputs or outputs_of(self.architecture, X.shape[1], self.w.size)
+        outputs = self._counted(X.shape[1])
         net = flat_module(self.architecture, X.shape[1], outputs)
         if net.count != self.w.size:
             raise ConfigError(
@@ -102,51 +100,24 @@ class NetworkModel(Model):
                 parts.append(net(w, rows).double().cpu().numpy())
         return np.concatenate(parts) if parts else np.zeros((0, outputs))
 
-    def predict_proba(self, X: Array) -> Array:
-        """The probability of each class, a column for each (0 first)."""
-        eta = self.decision_function(X)
-        if self.link == "logistic":
-            p = 0.5 + 0.5 * np.tanh(0.5 * eta)
-            return np.stack([1 - p, p], axis=1)
-        if self.link == "softmax":
-            e = np.exp(eta - eta.max(axis=1, keepdims=True))
-            return e / e.sum(axis=1, keepdims=True)
-        raise ConfigError("only classifiers have probabilities; this model is a regression")
-
-    def predict(self, X: Array, offset: Array | None = None) -> Array:
-        """Values, mean counts, or the most probable class."""
-        eta = self.decision_function(X, offset)
-        if not self.is_classifier:
-            return np.exp(eta) if self.link == "exponential" else eta
-        labels = self._codes(eta)
-        return labels if self.classes is None else np.asarray(self.classes)[labels]
-
-    def class_codes(self, X: Array) -> Array:
-        """The predicted classes as 0, 1, …, whatever they are called."""
-        return self._codes(self.decision_function(X)) if self.is_classifier else super().class_codes(X)
-
-    def _codes(self, eta: Array) -> Array:
-        return (eta > 0).astype(np.int64) if self.link == "logistic" else eta.argmax(axis=1)
+    def _counted(self, inputs: int) -> int:
+        """How many numbers it puts out for a row of so many inputs."""
+        return self.output_count or outputs_of(self.architecture, inputs, self.w.size)
 
     @property
-    def one_against_rest(self) -> bool:
-        """Whether it tells one class from everything else."""
-        return self.link == "logistic"
-
-    def positive_probability(self, X: Array) -> Array | None:
-        """The probability of the second of two classes; None for other models."""
-        return self.predict_proba(X)[:, 1] if self.link == "logistic" else None
+    def outputs(self) -> tuple[int, ...]:
+        """The shape of η of one row. Raises ConfigError for a model that does not know its inputs."""
+        if self.output_count is None and self.inputs is None:
+            raise ConfigError("this model does not know how many columns it takes: it is the model of no run")
+        count = self._counted(self.inputs or 0)
+        return (count,) if self.link == "softmax" or count > 1 else ()
 
     @property
     def n_classes(self) -> int | None:
         """How many classes it tells apart; None for a regression, and where the number of inputs is not known yet."""
-        if self.link == "logistic":
-            return 2
-        if self.link == "softmax" and self.outputs is not None:
-            return self.outputs
-        if self.link != "softmax" or self.inputs is None:
-            return len(self.classes) if self.link == "softmax" and self.classes is not None else None
-        return outputs_of(self.architecture, self.inputs, self.w.size)
+        if self.link == "softmax" and self.output_count is None and self.inputs is None:
+            return None if self.classes is None else len(self.classes)
+        return super().n_classes
 
     @property
     def is_classifier(self) -> bool:
@@ -163,7 +134,7 @@ class NetworkModel(Model):
         if self.inputs is None:
             raise ConfigError("this model does not know how many columns it takes: it is the model of no run")
         torch = torch_library()
-        outputs = self.outputs or outputs_of(self.architecture, self.inputs, self.w.size)
+        outputs = self._counted(self.inputs)
         with seeded(0):  # the weights that it begins with are replaced
             made = self.architecture.build(self.inputs, outputs).to(torch.tensor(self.w).dtype)
         torch.nn.utils.vector_to_parameters(torch.tensor(self.w), made.parameters())
@@ -222,7 +193,7 @@ class NetworkModel(Model):
             "transform": None if self.transform is None else self.transform.to_plain(),
             "feature_names": self.feature_names,
             "inputs": self.inputs,
-            "outputs": self.outputs,
+            "outputs": self.output_count,
         }
 
     @classmethod

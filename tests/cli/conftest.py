@@ -12,7 +12,7 @@ import pytest
 
 from fedsolve.cli.main import app
 
-RUN_FILE = """
+DATA = """
 [data]
 dataset = "breast_cancer"
 
@@ -23,7 +23,8 @@ clients = 4
 min_samples = 20
 
 [preprocess]
-
+"""
+RUN_FILE = f"""{DATA}
 [algorithm]
 name = "Newton"
 

@@ -8,21 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import fedsolve as fs
+from tests.cli.conftest import DATA, Command
 
-from .conftest import Command
-
-FILE = """
-[data]
-dataset = "breast_cancer"
-
-[partition]
-scheme = "dirichlet"
-alpha = 0.5
-clients = 4
-min_samples = 20
-
-[preprocess]
-
+FILE = f"""{DATA}
 [algorithm]
 name = "FFGB"
 steps = 3
@@ -35,7 +23,7 @@ loss = "logistic"
 [algorithm.learner]
 name = "RidgeLearner"
 l2 = 0.1
-features = { name = "RandomFourier", features = 40, gamma = 0.01, seed = 1 }
+features = {{ name = "RandomFourier", features = 40, gamma = 0.01, seed = 1 }}
 
 [evaluation]
 

@@ -7,32 +7,21 @@ from pathlib import Path
 
 import fedsolve as fs
 from fedsolve.runfiles import registry
-from tests.cli.conftest import Command
+from tests.cli.conftest import DATA, Command
 from tests.extras import optional
 
 optional("torch")
 
-RUN_FILE = """
-[data]
-dataset = "breast_cancer"
-
-[partition]
-scheme = "dirichlet"
-alpha = 0.5
-clients = 4
-min_samples = 20
-
-[preprocess]
-
+RUN_FILE = f"""{DATA}
 [loss]
 name = "Network"
 l2 = 0.001
-architecture = { name = "MLP", hidden = [16], activation = "tanh" }
-loss = { name = "Logistic" }
+architecture = {{ name = "MLP", hidden = [16], activation = "tanh" }}
+loss = {{ name = "Logistic" }}
 
 [algorithm]
 name = "FedAvg"
-local = { name = "Adam", epochs = 1, batch_size = 16, step_size = 0.01, clip = 5.0 }
+local = {{ name = "Adam", epochs = 1, batch_size = 16, step_size = 0.01, clip = 5.0 }}
 
 [evaluation]
 hold_out = 0.3

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
-from fedsolve.errors import ConfigError, InputError, WrongType
+from fedsolve.errors import ConfigError, DataError, InputError, WrongType
 from fedsolve.networks.modules import flat_module, outputs_of
 from fedsolve.typing import Array
 from tests.networks.problems import CLASSES, FEATURES, LOSSES, federation, network, torch
@@ -55,6 +55,16 @@ def test_an_offset_is_added_to_one_output() -> None:
     assert loss.value(client, w) == pytest.approx(expected, rel=1e-13)
     shifted = loss.sample_gradients(client, w).mean(axis=0) + loss.penalty_gradient(w)
     np.testing.assert_allclose(loss.gradient(client, w), shifted, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("offset", [np.ones((6, 1)), np.ones(5), np.array(["a"] * 6)])
+def test_an_offset_of_another_shape_is_rejected(offset: Array) -> None:
+    """NumPy would make n² predictions of a column."""
+    loss = network("labels", **DOUBLE)
+    client = federation("labels")[0]
+    model = loss.model(loss.start_point(client.X.shape[1], ()))
+    with pytest.raises(DataError, match="offset has shape"):
+        model.predict(client.X[:6], offset)
 
 
 def test_the_value_of_classes_is_the_cross_entropy_of_torch() -> None:
