@@ -42,10 +42,10 @@ def in_full(columns: Columns, seeds: Seeds, how: Full) -> Result:
     for seed, setting in seeds.over(how.settings or SETTINGS):
         if time.monotonic() < deadline:
             run_setting(Case(setting, seed), columns, parts, device, deadline)
-    return _result(columns, parts, seeds.seeds, device)
+    return _result(columns, parts, seeds.seeds)
 
 
-def _result(columns: Columns, parts: Parts, seeds: tuple[int, ...], device: str) -> Result:
+def _result(columns: Columns, parts: Parts, seeds: tuple[int, ...]) -> Result:
     rows: list[tuple[Cell, ...]] = []
     missing, wanted = 0, len(seeds) * len(SETTINGS) * len(columns)
     abouts: dict[str, str] = {}
@@ -66,7 +66,7 @@ def _result(columns: Columns, parts: Parts, seeds: tuple[int, ...], device: str)
                 else ()
             ),
             *(f"{name}: {about}." for name, about in abouts.items()),
-            f"{CLIENTS} clients, the paper's CNN and local budgets, on {device}. {GRIDS}",
+            f"{CLIENTS} clients, the paper's CNN and local budgets. {GRIDS}",
             "Targets are chosen as the paper's are, by what FFGB-Distill reaches: its accuracy after one round, and "
             f"the best of its first {ROUNDS} rounds, rounded down. The paper's counts are for its own targets on the "
             "whole data sets.",
@@ -83,7 +83,7 @@ def _columns(columns: Columns) -> tuple[Column, ...]:
         Column("setting"),
         Column("target", "{:.2f}".format, average="mean"),
         *(Column(method.name + (WARM if warm else "")) for method, warm in columns),
-        Column("s per round"),
+        Column("s per round"),  # on the machine that made the part
     )
 
 
@@ -139,7 +139,12 @@ def _curves(
 
 
 def _draw(curves: Mapping[str, Mapping[str, list[tuple[float, ...]]]], figure: Figure) -> None:
-    axes = figure.subplots(1, max(1, len(curves)), squeeze=False)[0]
+    across = 4
+    down = max(1, -(-len(curves) // across))
+    figure.set_size_inches(3.4 * across, 3.0 * down)
+    axes = figure.subplots(down, across, squeeze=False).ravel()
+    for axis in axes[len(curves) :]:
+        axis.set_axis_off()
     for axis, (setting, methods) in zip(axes, curves.items(), strict=False):
         draw_curves(axis, {name: over_rounds(ys) for name, ys in methods.items()}, log=False)
         axis.set_title(setting, fontsize=10)

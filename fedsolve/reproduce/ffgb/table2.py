@@ -55,7 +55,7 @@ def shortened(budget: Budget) -> Budget:
     "ffgb-table2",
     paper=PAPER,
     place="Table 2",
-    title="Models transmitted until the test accuracy is moderate, small MNIST",
+    title="Models transmitted until the test accuracy is moderate",
     takes="30 min",
     seeds=2,
     full=partial(in_full, COLUMNS),

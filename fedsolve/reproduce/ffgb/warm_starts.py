@@ -30,7 +30,7 @@ Found = Mapping[tuple[str, str], Sequence[Part]]
     "ffgb-fig1",
     paper=PAPER,
     place="Figure 1",
-    title="FedAvg and FedDyn started from one round of FFGB-Distill, small MNIST",
+    title="FedAvg and FedDyn started from one round of FFGB-Distill",
     takes="10 min",
     seeds=2,
     full=partial(in_full, tuple(one for one in COLUMNS if one[0] is not FEDAVG_DISTILL)),
