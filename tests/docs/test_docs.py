@@ -79,6 +79,7 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     assert names["found"].ledger.total().exchanges == 9
     assert names["two"].model.coef.shape == (9, 2)
     assert names["flowers"].converged
+    assert names["flowers"].model.coef.shape == (4, 3)
     assert names["rates"].converged
     assert names["longer"].rounds == 40
     assert np.allclose(names["rates"].model.coef, [0.3, -0.2, 0.0], atol=0.1)
@@ -141,6 +142,10 @@ def test_what_the_guide_says_a_diagnosis_finds_and_costs(capsys: pytest.CaptureF
         costs = [one.ledger.total(None) for one in (*found, fs.diagnose.input_distances(session))]
     assert [cost.exchanges for cost in costs] == [17, 12, 6]
     assert [round(cost.bytes_up / 1000) for cost in costs] == [31, 219, 850]
+    with fs.Session(clients) as session:  # a question that was not announced
+        fs.run(fs.Newton(loss), session, preprocess=fs.data.Preprocess())
+        with pytest.raises(fs.errors.ConfigError, match=r"Session\(…, also=…\)"):
+            fs.diagnose.contraction(loss, session)
 
 
 @pytest.mark.parametrize("p", [5, 40])
