@@ -55,12 +55,13 @@ class Worth:
 @dataclass(frozen=True)
 class Sizes:
     """Rows of the clients and of the server, how many weights there are, and how many columns a Hessian has. None
-    where that is not known."""
+    where that is not known; `guessed` if the rows of some clients are not."""
 
     clients: Mapping[str, int] | None = None
     server: int | None = None
     weights: int | None = None
     columns: int | None = None
+    guessed: bool = False
 
     def given(self, clients: Mapping[str, int] | None, server: int | None, weights: int | None) -> Sizes:
         """The same with what the user said."""
@@ -73,17 +74,18 @@ class Sizes:
             self.server if server is None else whole("server_samples", server, 1),
             weights or self.weights,
             weights or self.columns,
+            self.guessed and clients is None,
         )
 
     def of(self, names: tuple[str, ...]) -> list[int] | None:
-        """The rows of these clients. Raises ConfigError if they are known of others and not of all of these."""
+        """The rows of these clients. Raises ConfigError if they are known of others, and not of all of these."""
         if self.clients is None:
             return None
         unknown = [name for name in names if name not in self.clients]
         if unknown:
             raise ConfigError(
-                f"how many rows client {unknown[0]!r} has is not known (it was gone when the run ended, or is not in "
-                "`samples`): give those of every client, oracle_complexity(…, samples={name: rows})"
+                f"samples lacks client {unknown[0]!r}, which has answered: give the rows of every client, "
+                "oracle_complexity(…, samples={name: rows})"
             )
         return [self.clients[name] for name in names]
 

@@ -19,6 +19,9 @@ from fedsolve.federation.transports import InProcess
 from fedsolve.local import GradientSteps
 from fedsolve.runfiles import registry
 from fedsolve.wire.messages import Failure, Reply, Request
+from tests.extras import optional
+from tests.faults.faulty import FaultyRoad
+from tests.faults.test_lost import Road
 
 P, ROWS = 4, {"a": 30, "b": 12, "c": 1}
 LOSS = fs.Logistic(l2=0.1)
@@ -178,14 +181,6 @@ def test_measuring_and_setting_up_do_not_count() -> None:
         np.testing.assert_array_equal(a.times, b.times)
 
 
-def test_the_server_that_counts_as_one_client_more_is_an_epoch_of_its_own() -> None:
-    run = fs.run(fs.FedLRGD(LOSS), clients(), server=client("own", OWN, 1), rounds=3)
-    server = counted_at_server(run.ledger.server_counts)
-    assert server["gradients"] > 0
-    alone = oracle_complexity(fs.run(fs.FedLRGD(LOSS), clients(), server=client("own", OWN, 1), rounds=3).ledger, 0.0)
-    assert alone.gradients > server["gradients"]
-
-
 def test_a_client_that_is_asked_counts_once_whether_or_not_it_answers() -> None:
     rows = {f"c{i}": 10 for i in range(8)}
     drops = fs.Participation(fraction=0.5, dropout=0.3, retries=1, quorum=0.1)
@@ -208,6 +203,50 @@ def test_a_resumed_run_costs_what_it_would_have_cost(tmp_path: Path) -> None:
     go(3, "parts")
     parts = go(6, "parts", resume=True)
     np.testing.assert_array_equal(oracle_complexity(whole).curve, oracle_complexity(parts).curve)
+
+
+def test_a_client_that_is_lost_when_a_run_is_resumed_has_the_rows_of_the_others(tmp_path: Path) -> None:
+    """Nobody is left who knows how many it has. 30, 12 and 6 rows: the client with 6 counts as 21."""
+    rows = {"a": 30, "b": 12, "c": 6}
+    options: dict[str, Any] = {
+        "participation": fs.Participation(deadline=1.0, quorum=0.5),
+        "tolerance": 0,
+        "checkpoint": tmp_path / "run",
+        "measure": 0,
+    }
+    fs.run(fs.Newton(LOSS), Road(clients(rows), {}), rounds=2, **options)
+    resumed = fs.run(fs.Newton(LOSS), Road(clients(rows), {"c": range(1000)}), rounds=4, resume=True, **options)
+    assert set(resumed.session.fed.info) == {"a", "b"}  # type: ignore[union-attr]
+    found = oracle_complexity(resumed)
+    assert found.estimated
+    known = oracle_complexity(resumed, samples=rows)
+    assert not known.estimated
+    assert found.gradients == pytest.approx(known.gradients, rel=0.1)
+
+
+def test_what_is_asked_again_is_not_computed_again(tmp_path: Path) -> None:
+    clean, repeated = (
+        fs.run(fs.Newton(LOSS), FaultyRoad(clients(), tmp_path / str(repeat), repeat=repeat), rounds=3)
+        for repeat in (False, True)
+    )
+    np.testing.assert_array_equal(oracle_complexity(clean).curve, oracle_complexity(repeated).curve)
+
+
+@pytest.mark.parametrize("name", sorted(OTHERS))
+def test_algorithms_that_distil(name: str) -> None:
+    """Networks at the clients, and one at the server, which learns from rows of its own."""
+    optional("torch")
+    loss = fs.Network(fs.MLP((5,)), fs.Logistic())
+    adam = fs.Adam(epochs=2, batch_size=8)
+    algorithm: Any = fs.FFGBDistill(loss, 1.0, adam, fs.Distil("outputs", adam))
+    if name == "FedAvgDistill":
+        algorithm = fs.FedAvgDistill(loss, GradientSteps(epochs=2, step_size=0.1, batch_size=8), algorithm.distil)
+    watched = Watched(clients())
+    run = fs.run(algorithm, watched, rounds=2, server=fs.Client("own", client("own", OWN).X, None))
+    found = oracle_complexity(run, 7.0)
+    assert found.gradients == by_hand(run, watched, ROWS, P)
+    assert found.gradients > counted_at_server(run.ledger.server_counts)["gradients"] > 0
+    assert not found.estimated
 
 
 def test_transports_cost_the_same() -> None:
@@ -311,7 +350,7 @@ def test_bad_input() -> None:
         oracle_complexity(run.ledger, samples=ROWS)
     with pytest.raises(ConfigError, match=r"vectors of how many numbers\?"):
         oracle_complexity(run.ledger, samples=ROWS, sending="vectors")
-    with pytest.raises(ConfigError, match="how many rows client 'b' has is not known"):
+    with pytest.raises(ConfigError, match="samples lacks client 'b'"):
         oracle_complexity(run, samples={"a": 30})
     with pytest.raises(ConfigError, match="rows of 'a' is a whole number of at least 1"):
         oracle_complexity(run, samples={"a": 0})
