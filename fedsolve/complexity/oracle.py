@@ -215,7 +215,8 @@ class _Counting:
     def _work(self, counts: Mapping[str, int], answered: int, rows: list[int] | None) -> float:
         """What the busiest of those who answered computed for a call, in gradients."""
         total = 0.0
-        for what, amount in counts.items():
+        alone = max(0, counts.get("losses", 0) - counts.get("gradients", 0))  # others came with a gradient
+        for what, amount in {**counts, "losses": alone}.items():
             worth = self._worth.of(what)
             if worth is None:
                 self.unknown.add(what)

@@ -21,7 +21,8 @@ class Worth:
 
     Attributes:
         losses: A loss of one sample without its gradient. Default 1: it is one call of the oracle. For a linear model
-            it takes half the arithmetic of a gradient. 0 counts gradients only.
+            it takes half the arithmetic of a gradient. 0 counts gradients only. Losses that a call computes beside as
+            many gradients come with these: a first-order oracle returns both.
         products: A Hessian of one sample times a vector. Default 1: for a linear model it is as much arithmetic.
         hessians: A Hessian of one sample. Default None: as many gradients as it has columns. (The ledger counts the
             Hessian of all rows of a client as one; it is worth this much for each of its rows.)
