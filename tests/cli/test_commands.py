@@ -171,7 +171,10 @@ def _python(code: str) -> str:
 
 def test_import_is_light() -> None:
     loaded = _python("import fedsolve, sys; print(*sys.modules)").split()
-    assert not {"torch", "matplotlib", "typer", "pydantic", "rich", "sklearn", "pandas"} & set(loaded)
+    heavy = {"torch", "nvflare", "flwr", "matplotlib", "typer", "pydantic", "rich", "sklearn", "pandas"}
+    # Half of the time that the import took went to these two, which one function each needs.
+    heavy |= {"scipy.stats", "scipy.optimize"}
+    assert not heavy & set(loaded)
 
 
 def test_the_command_line_needs_no_matplotlib_to_list() -> None:
