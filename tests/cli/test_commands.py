@@ -53,6 +53,18 @@ def test_demo(command: Command, tmp_path: Path) -> None:
     assert history[-1]["gradient_norm"] < 1e-3 * history[len(history) // 4]["gradient_norm"]
 
 
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A demo of a few rounds each; `test_demo` has all of them."""
+    real = demo.run_algorithm
+
+    def run(*given: Any, rounds: int, **named: Any) -> fs.Run:
+        return real(*given, rounds=min(rounds, 12), **named)
+
+    monkeypatch.setattr(demo, "run_algorithm", run)
+
+
+@pytest.mark.usefixtures("short")
 def test_demo_for_people_and_again(command: Command) -> None:
     for _ in range(2):  # its folder is its own to replace
         outcome = command("demo")
@@ -61,6 +73,7 @@ def test_demo_for_people_and_again(command: Command) -> None:
             assert word in outcome.out
 
 
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [
