@@ -102,7 +102,7 @@ def _across_processes() -> Iterator[Any]:
             yield pytest.param(name, problem, marks=marks, id=f"{name}-{problem.name}")
 
 
-@pytest.mark.parametrize(("name", "problem"), _across_processes())
+@pytest.mark.parametrize(("name", "problem"), list(_across_processes()))
 def test_exact_across_processes(name: str, problem: Problem) -> None:
     make, rounds = EXACT[name]
     road = Processes(problem.clients(), workers=2, threads=1, start="fork")  # quick; faults/ tests how they start
