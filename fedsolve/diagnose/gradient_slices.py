@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsolve.diagnose.sample_gradients import Partials, SampleGradients
+from fedsolve.diagnose.partials import Partials
+from fedsolve.diagnose.sample_gradients import SampleGradients
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.numerics.scalars import at_least_zero, positive, whole
 from fedsolve.typing import Array

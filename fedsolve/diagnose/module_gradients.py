@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedsolve.diagnose.sample_gradients import Partials
+from fedsolve.diagnose.partials import Partials
+from fedsolve.diagnose.torch_partials import Named, torch_partials
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.networks.library import torch_library
 from fedsolve.networks.tensors import writable
@@ -82,18 +82,15 @@ class ModuleGradients:
         X, y = (_tensor(one)[index].to(first.device) for one in (self.X, self.y))
         X = X.to(first.dtype) if X.dtype.is_floating_point else X
 
-        def single(w: Array, x: Array, target: Array) -> Array:
-            parts = zip(shapes.items(), w.split([prod(shape) for shape in shapes.values()]), strict=True)
-            named = {name: part.view(shape) for (name, shape), part in parts}
-            value = self.loss(torch.func.functional_call(self.module, named, (x[None],)), target[None])
-            return value.reshape(())
+        def single(named: Named, x: Array, target: Array) -> Array:
+            outputs = torch.func.functional_call(self.module, named, (x[None],))
+            return self.loss(outputs, target[None]).reshape(())
 
-        each = torch.func.vmap(torch.func.grad(single), in_dims=(None, 0, 0))
+        inner = torch_partials(single, shapes, [X, y])
 
         def partials(w: Array, columns: Array) -> Array:
             with _evaluating(self.module):
-                found = each(w, X, y)
-            return to_numpy(found[:, torch.as_tensor(columns, device=found.device)])
+                return inner(w, columns)
 
         return partials
 

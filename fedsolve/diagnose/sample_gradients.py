@@ -6,21 +6,19 @@ Theory 69(12), 2023. https://arxiv.org/abs/2201.01954
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from fedsolve.diagnose.partials import Partials
+from fedsolve.diagnose.torch_partials import network_partials
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.client import Client
 from fedsolve.losses.base import Loss
+from fedsolve.losses.network import Network
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
-
-# ∂f/∂θ of some samples: called with parameters that `placed` made and an index of coordinates, it returns a NumPy
-# matrix with a row for each sample and a column for each coordinate.
-Partials = Callable[[Array, Array], Array]
 
 
 class SampleGradients(Protocol):
@@ -93,6 +91,8 @@ class LossGradients:
     def of(self, rows: Array) -> Partials:
         """The gradients of some of the client's samples."""
         part = self.loss.computing(self.client).subset(rows)
+        if isinstance(self.loss, Network):
+            return network_partials(self.loss, part)
 
         def partials(w: Array, columns: Array) -> Array:
             each = self.loss.sample_gradients(part, w)

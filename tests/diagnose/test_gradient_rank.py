@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import fedsolve as fs
 from fedsolve.diagnose import GradientRanks, LossGradients, ModuleGradients, approximate_rank, gradient_ranks
 from fedsolve.diagnose.gradient_slices import Slices, blocks
-from fedsolve.diagnose.sample_gradients import Partials
+from fedsolve.diagnose.partials import Partials
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.typing import Array
 from tests.extras import optional
@@ -338,6 +338,25 @@ def test_networks_equal_single_passes(activation: str, hidden: tuple[int, ...]) 
         nonzero = expected.any(axis=(0, 1))
         assert (found.ranks.size, found.zeros) == (nonzero.sum(), (~nonzero).sum())
         assert found.ranks.tolist() == approximate_rank(expected[:, :, found.coordinates].transpose(2, 0, 1)).tolist()
+
+
+@pytest.mark.parametrize("offset", [None, np.linspace(-1.0, 1.0, 30)])
+@pytest.mark.parametrize("targets", [LABELS.astype(float), RNG.standard_normal((30, 2))])
+def test_networks_of_numbers(targets: Array, offset: Array | None) -> None:
+    """One output with an offset, or two: the columns are those of the loss's own gradients."""
+    optional("torch")
+    if targets.ndim == 2 and offset is not None:
+        pytest.skip("a network of two outputs takes no offset")
+    loss, what = fs.Network(fs.MLP((5,), "tanh"), dtype="float64"), Slices(4, scale=0.1)
+    source = LossGradients(
+        loss, fs.Client("c", IMAGES, targets, offset=offset), loss.start_point(12, targets.shape[1:])
+    )
+    rows, found = what.samples(source), whole(source, what)
+    part = fs.Client("c", IMAGES[rows], targets[rows], offset=None if offset is None else offset[rows])
+    for j in range(4):
+        expected = loss.sample_gradients(part, what.perturbed(source.w, 0.1, j))
+        ours = np.stack([found[q][:, j] for q in range(source.w.size)], axis=1)
+        assert np.abs(ours - expected).max() <= 1e-13 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 7, 100])
