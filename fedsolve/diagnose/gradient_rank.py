@@ -33,6 +33,8 @@ class GradientRanks:
     Attributes:
         ranks: The approximate rank of each slice, an array of integers.
         errors: How far the best matrix of that rank is from the slice, ‖M_q − best‖_F / ‖M_q‖_F; at most √(1 − share).
+        top_sample: The share of ‖M_q‖_F² that one sample has, the one with the largest gradients. Where it is near 1, a
+            rank is low because few samples count, not because gradients are alike; see `equal_samples`.
         coordinates: Which coordinate of θ* each slice belongs to.
         zeros: How many slices were left out because all of their entries are zero.
         eligible: How many coordinates have |θ*_q| ≥ smallest.
@@ -43,6 +45,7 @@ class GradientRanks:
 
     ranks: Array
     errors: Array
+    top_sample: Array
     coordinates: Array
     zeros: int
     eligible: int
@@ -73,7 +76,8 @@ class GradientRanks:
         return (
             f"{self.ranks.size:,} slices of {self.k} × {self.k}: approximate rank (share {self.share:g}) median "
             f"{self.median:g}, largest {self.largest}; {self.at_most(5):.1%} at most 5, {self.at_most(10):.1%} at most "
-            f"10; {self.zeros:,} zero slices left out, {self.eligible:,} coordinates to draw from"
+            f"10; one sample has {np.median(self.top_sample):.0%} of a slice (median); {self.zeros:,} zero slices left "
+            f"out, {self.eligible:,} coordinates to draw from"
         )
 
 
@@ -93,6 +97,7 @@ def gradient_ranks(
     smallest: float = 0.0,
     share: float = 0.9,
     scale: float | None = None,
+    equal_samples: bool = False,
     seed: int = 0,
     rows: int | None = None,
     memory: float = 1e9,
@@ -110,6 +115,8 @@ def gradient_ranks(
         smallest: Only coordinates with |θ*_q| ≥ smallest. Default 0; the paper takes 0.005.
         share: The share of ‖M_q‖_F² that a rank must capture, between 0 and 1. Default 0.9.
         scale: The standard deviation of the perturbations. Default ‖θ*‖₁ / p (equation 75).
+        equal_samples: Whether to scale each sample's row of a slice to norm 1 before its rank is computed, so that the
+            samples with the largest gradients do not decide alone. Default False, as in the paper.
         seed: Draws samples, coordinates and perturbations. Default 0.
         rows: Samples whose gradients are computed in one call. By default as many as take 25 MB.
         memory: Bytes that the slices held at once may take. Default 1e9.
@@ -124,7 +131,7 @@ def gradient_ranks(
     if coordinates is not None:
         whole("coordinates", coordinates, least=1)
     wanted = np.inf if coordinates is None else coordinates
-    found: list[tuple[Array, Array, Array]] = []
+    found: list[tuple[Array, ...]] = []
     kept = zeros = 0
     for columns, slices in blocks(source, what, None if coordinates is None else SPARE * coordinates):
         nonzero = slices.any(axis=(1, 2))
@@ -133,23 +140,34 @@ def gradient_ranks(
         # Only what came before the last one that was wanted: another size of blocks would not have looked further.
         zeros += int((~nonzero[: places[-1] + 1 if kept == wanted else None]).sum())
         for part in np.split(places, range(AT_ONCE, places.size, AT_ONCE)):
-            found.append((columns[part], *_ranks(slices[part], share)))
+            some, top = _by_sample(slices[part], equal_samples)
+            found.append((columns[part], top, *_ranks(some, share)))
         if kept == wanted:
             break
     if not kept:
         raise ConfigError(
             f"no coordinate is left: all {zeros:,} slices are zero; are the samples' inputs zero, or all units dead?"
         )
-    where, ranks, errors = (np.concatenate(one) for one in zip(*found, strict=True))
+    where, top_sample, ranks, errors = (np.concatenate(one) for one in zip(*found, strict=True))
     w = source.w
     eligible = int(np.count_nonzero(np.abs(w) >= smallest))
-    return GradientRanks(ranks, errors, where, zeros, eligible, k, share, what.deviation(w))
+    return GradientRanks(ranks, errors, top_sample, where, zeros, eligible, k, share, what.deviation(w))
 
 
 def _checked_share(share: float) -> float:
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
         raise ConfigError(f"share is a number between 0 and 1, such as 0.9, got {share!r}")
     return float(share)
+
+
+def _by_sample(slices: Array, equal: bool) -> tuple[Array, Array]:
+    """Slices that are not zero, with rows of norm 1 if asked for; and the largest row's share of each squared norm."""
+    M = slices.astype(np.float64)
+    M /= np.abs(M).max(axis=(1, 2), keepdims=True)
+    squares = (M**2).sum(axis=2)
+    if equal:
+        M /= np.sqrt(np.where(squares > 0, squares, 1.0))[:, :, None]
+    return M, squares.max(axis=1) / squares.sum(axis=1)
 
 
 def _ranks(matrices: Array, share: float) -> tuple[Array, Array]:

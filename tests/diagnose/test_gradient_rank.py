@@ -185,6 +185,34 @@ def test_known_ranks_by_coordinate() -> None:
     assert "60 slices of 12 × 12" in str(found)
 
 
+@dataclass(frozen=True)
+class OneLoud(Made):
+    """Gradients of rank 3, but those of sample 4 are a hundred times as large; sample 5 has none."""
+
+    def of(self, rows: Array) -> Partials:
+        inner = replace(self, count=self.count)
+        factors = np.where(rows == 4, 100.0, np.where(rows == 5, 0.0, 1.0))
+        return lambda w, columns: factors[:, None] * Made.of(inner, rows)(w, columns)
+
+
+def test_samples_of_equal_norm() -> None:
+    """One sample has nearly everything, and its row alone makes rank 1; scaled to one norm, it is one of many."""
+    alone = gradient_ranks(OneLoud(), 20)
+    assert alone.ranks.tolist() == [1] * 60
+    assert alone.top_sample.min() > 0.9
+    assert "one sample has 100% of a slice" in str(alone)
+    equal = gradient_ranks(OneLoud(), 20, equal_samples=True)
+    for q, rank in zip(equal.coordinates.tolist(), equal.ranks, strict=True):
+        M = whole(OneLoud(), Slices(20))[q]
+        unit = M[M.any(axis=1)] / np.linalg.norm(M[M.any(axis=1)], axis=1, keepdims=True)
+        assert rank == approximate_rank(unit)
+    assert equal.largest > 1
+    assert np.array_equal(equal.top_sample, alone.top_sample)
+    row = whole(OneLoud(), Slices(20))[7]
+    share = (row**2).sum(axis=1).max() / (row**2).sum()
+    assert alone.top_sample[alone.coordinates == 7] == pytest.approx(share)
+
+
 def test_zero_slices_are_dropped_and_replaced() -> None:
     """What is drawn are slices that are not zero, as many as asked for where there are so many."""
     zero = tuple(range(0, 60, 2))
@@ -340,13 +368,17 @@ def test_networks_equal_single_passes(activation: str, hidden: tuple[int, ...]) 
         assert found.ranks.tolist() == approximate_rank(expected[:, :, found.coordinates].transpose(2, 0, 1)).tolist()
 
 
-@pytest.mark.parametrize("offset", [None, np.linspace(-1.0, 1.0, 30)])
-@pytest.mark.parametrize("targets", [LABELS.astype(float), RNG.standard_normal((30, 2))])
+@pytest.mark.parametrize(
+    ("targets", "offset"),
+    [
+        (LABELS.astype(float), None),
+        (LABELS.astype(float), np.linspace(-1.0, 1.0, 30)),
+        (RNG.standard_normal((30, 2)), None),  # a network of two outputs takes no offset
+    ],
+)
 def test_networks_of_numbers(targets: Array, offset: Array | None) -> None:
     """One output with an offset, or two: the columns are those of the loss's own gradients."""
     optional("torch")
-    if targets.ndim == 2 and offset is not None:
-        pytest.skip("a network of two outputs takes no offset")
     loss, what = fs.Network(fs.MLP((5,), "tanh"), dtype="float64"), Slices(4, scale=0.1)
     source = LossGradients(
         loss, fs.Client("c", IMAGES, targets, offset=offset), loss.start_point(12, targets.shape[1:])

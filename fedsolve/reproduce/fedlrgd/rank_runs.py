@@ -85,6 +85,8 @@ class Runs:
             setting.k,
             coordinates=COORDINATES,
             smallest=0.0 if setting.every else SMALLEST,
+            scale=None if setting.wider == 1.0 else setting.wider * float(np.abs(trained.w).mean(dtype=np.float64)),
+            equal_samples=setting.equal,
             seed=seed,
         )
         seconds = time.perf_counter() - began
