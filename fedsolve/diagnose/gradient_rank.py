@@ -11,6 +11,7 @@ Theory 69(12), 2023, Appendix C. https://arxiv.org/abs/2201.01954
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -155,7 +156,7 @@ def gradient_ranks(
 
 
 def _checked_share(share: float) -> float:
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+    if isinstance(share, bool) or not isinstance(share, Real) or not 0 < share < 1:
         raise ConfigError(f"share is a number between 0 and 1, such as 0.9, got {share!r}")
     return float(share)
 

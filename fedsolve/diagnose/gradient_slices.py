@@ -93,11 +93,11 @@ def blocks(source: SampleGradients, what: Slices, first: int | None = None) -> I
     """
     w, chosen = source.w, what.samples(source)
     order, scale = what.coordinates(w), what.deviation(w)
-    size = w.size * source.placed(w).dtype.itemsize
-    rows = what.rows or max(1, AT_ONCE // size)
+    width = getattr(source.placed(w).dtype, "itemsize", 8)  # bytes of a number; not every array library says
+    rows = what.rows or max(1, AT_ONCE // (w.size * width))
     parts = [(start, chosen[start : start + rows]) for start in range(0, what.k, rows)]
     gradients = [(start, index, source.of(index)) for start, index in parts]
-    most = max(1, int(what.memory / (what.k**2 * size / w.size)))
+    most = max(1, int(what.memory / (what.k**2 * width)))
     start, count = 0, min(most, first or most)
     while start < order.size:
         columns = order[start : start + count]

@@ -61,7 +61,7 @@ class ModuleGradients:
     @property
     def w(self) -> Array:
         """θ* as one vector."""
-        return np.concatenate([to_numpy(one).astype(np.float64).reshape(-1) for one in self._learned.values()])
+        return np.concatenate([to_numpy(one.double()).reshape(-1) for one in self._learned.values()])
 
     @property
     def n_samples(self) -> int:

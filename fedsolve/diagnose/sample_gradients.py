@@ -95,7 +95,7 @@ class LossGradients:
             return network_partials(self.loss, part)
 
         def partials(w: Array, columns: Array) -> Array:
-            each = self.loss.sample_gradients(part, w)
-            return to_numpy(each.reshape(len(rows), -1)[:, columns])
+            each = to_numpy(self.loss.sample_gradients(part, w))
+            return each.reshape(len(rows), -1)[:, columns]
 
         return partials

@@ -54,6 +54,6 @@ def torch_partials(
             here = np.flatnonzero(owner == place)
             if here.size:
                 found[:, here] = g.reshape(len(g), -1)[:, columns[here] - (ends[place] - sizes[place])]
-        return to_numpy(found)
+        return to_numpy(found if found.element_size() >= 4 else found.float())  # NumPy has no bfloat16
 
     return partials

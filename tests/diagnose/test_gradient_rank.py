@@ -26,7 +26,7 @@ W = RNG.standard_normal(5)
 def client(kind: str = "numpy") -> fs.Client:
     if kind == "sparse":
         return fs.Client("test", sp.csr_array(X), Y)
-    return fs.Client("test", optional("torch").tensor(X) if kind == "torch" else X, Y)
+    return fs.Client("test", X if kind == "numpy" else optional(kind).asarray(X), Y)
 
 
 def whole(source: Any, what: Slices) -> dict[int, Array]:
@@ -84,7 +84,7 @@ def test_shares(share: Any) -> None:
 # ── closed forms ──
 
 
-@pytest.mark.parametrize("kind", ["numpy", "sparse", "torch"])
+@pytest.mark.parametrize("kind", ["numpy", "sparse", "torch", "array_api_strict"])
 def test_the_tensor_of_least_squares(kind: str) -> None:
     """∂f/∂θ_q = (xᵀθ − y) x_q: the tensor from the same perturbations, in three lines."""
     what = Slices(12, seed=3)
@@ -422,6 +422,22 @@ def test_a_module_is_left_as_it_was() -> None:
     assert all(torch.equal(one, before[name]) for name, one in made.state_dict().items())
     assert all(one.grad is None for one in made.parameters())
     assert torch.equal(torch.default_generator.get_state(), state)
+
+
+def test_a_module_of_few_bits() -> None:
+    """NumPy has no bfloat16; ranks there are those of gradients rounded to 8 bits."""
+    torch = optional("torch")
+    made = module("sigmoid").to(torch.bfloat16)
+    found = gradient_ranks(ModuleGradients(made, torch.nn.functional.cross_entropy, IMAGES, LABELS), 6)
+    assert found.ranks.size + found.zeros == found.eligible == 12 * 9 + 9 + 9 * 4 + 4
+
+
+def test_features_of_a_loss() -> None:
+    """A kernel method has a weight for each feature."""
+    loss = fs.Squared(features=fs.RandomFourier(7, 1.0))
+    w = RNG.standard_normal(loss.shape(5, ()))
+    found = gradient_ranks(LossGradients(loss, client(), w), 20, share=1 - 1e-11)
+    assert found.ranks.tolist() == [8] * 7
 
 
 def test_dead_units_give_zero_slices() -> None:
