@@ -21,7 +21,7 @@ from fedsolve.numerics.scalars import at_least_zero, positive, whole
 from fedsolve.typing import Array
 
 # Bytes of gradients computed in one call. Larger arrays are mapped afresh by the allocator for every call, and a pass
-# over MNIST's network of 623,290 weights takes three times as long (scripts/bench rank -- --rows 20).
+# over MNIST's network of 623,290 weights takes about twice as long (scripts/bench rank -- --rows 20).
 AT_ONCE = 25_000_000
 
 

@@ -42,7 +42,7 @@ def in_full(seeds: Seeds, how: Full) -> Result:
     paper="FedLRGD",
     place="Figures 1 and 2",
     title="Approximate rank of the gradients of networks",
-    takes="10 min",
+    takes="5 min",
     seeds=1,
     full=in_full,
 )
