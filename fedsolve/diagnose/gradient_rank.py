@@ -129,23 +129,9 @@ def gradient_ranks(
         >>> print(found.at_most(10), found.histogram())
     """
     what, share = Slices(k, smallest, scale, seed, rows, memory), _checked_share(share)
-    if coordinates is not None:
-        whole("coordinates", coordinates, least=1)
-    wanted = np.inf if coordinates is None else coordinates
-    found: list[tuple[Array, ...]] = []
-    kept = zeros = 0
-    for columns, slices in blocks(source, what, None if coordinates is None else SPARE * coordinates):
-        nonzero = slices.any(axis=(1, 2))
-        places = np.flatnonzero(nonzero)[: int(min(wanted - kept, columns.size))]
-        kept += places.size
-        # Only what came before the last one that was wanted: another size of blocks would not have looked further.
-        zeros += int((~nonzero[: places[-1] + 1 if kept == wanted else None]).sum())
-        for part in np.split(places, range(AT_ONCE, places.size, AT_ONCE)):
-            some, top = _by_sample(slices[part], equal_samples)
-            found.append((columns[part], top, *_ranks(some, share)))
-        if kept == wanted:
-            break
-    if not kept:
+    wanted = np.inf if coordinates is None else whole("coordinates", coordinates, least=1)
+    found, zeros = _over_blocks(source, what, wanted, share, equal_samples)
+    if not found:
         raise ConfigError(
             f"no coordinate is left: all {zeros:,} slices are zero; are the samples' inputs zero, or all units dead?"
         )
@@ -153,6 +139,27 @@ def gradient_ranks(
     w = source.w
     eligible = int(np.count_nonzero(np.abs(w) >= smallest))
     return GradientRanks(ranks, errors, top_sample, where, zeros, eligible, k, share, what.deviation(w))
+
+
+def _over_blocks(
+    source: SampleGradients, what: Slices, wanted: float, share: float, equal: bool
+) -> tuple[list[tuple[Array, ...]], int]:
+    """Coordinates, shares of the top samples, ranks and errors, in parts; and how many slices were zero."""
+    found: list[tuple[Array, ...]] = []
+    kept = zeros = 0
+    for columns, slices in blocks(source, what, int(SPARE * wanted) if np.isfinite(wanted) else None):
+        nonzero = slices.any(axis=(1, 2))
+        places = np.flatnonzero(nonzero)[: int(min(wanted - kept, columns.size))]
+        kept += places.size
+        # Only what came before the last one that was wanted: another size of blocks would not have looked further.
+        zeros += int((~nonzero[: places[-1] + 1 if kept == wanted else None]).sum())
+        for start in range(0, places.size, AT_ONCE):
+            part = places[start : start + AT_ONCE]
+            some, top = _by_sample(slices[part], equal)
+            found.append((columns[part], top, *_ranks(some, share)))
+        if kept == wanted:
+            break
+    return found, zeros
 
 
 def _checked_share(share: float) -> float:
