@@ -45,6 +45,7 @@ from fedsolve.local import (
     LocalSolver,
     Momentum,
     ProximalSteps,
+    QuantisedUploads,
     Richardson,
     StepDecay,
 )
@@ -117,6 +118,7 @@ __all__ = [
     "Poisson",
     "Polynomial",
     "ProximalSteps",
+    "QuantisedUploads",
     "RandomFourier",
     "RandomKPairs",
     "RankR",
