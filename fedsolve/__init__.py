@@ -23,6 +23,7 @@ from fedsolve.algorithms import (
     SHEDLeastSquares,
 )
 from fedsolve.algorithms.base import Finished
+from fedsolve.complexity import OracleComplexity, oracle_complexity
 from fedsolve.curvature.compressors import RandomKPairs, RankR, TopKPairs
 from fedsolve.descent import Armijo
 from fedsolve.distillation import Distil
@@ -111,6 +112,7 @@ __all__ = [
     "NetworkModel",
     "Newton",
     "Nystroem",
+    "OracleComplexity",
     "Participation",
     "Patience",
     "PerClient",
@@ -151,6 +153,7 @@ __all__ = [
     "federation_gain",
     "load_model",
     "loss_grid",
+    "oracle_complexity",
     "run",
     "selection",
     "transports",
