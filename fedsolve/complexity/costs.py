@@ -91,6 +91,19 @@ def tuned_path(runs: Sequence[Contestant], phi: float) -> list[tuple[float, floa
     return made
 
 
+def in_words(values: Mapping[str, object]) -> str:
+    """Hyper-parameters in a few words: `steps 10, schedule InverseTime(decay=0.3)`."""
+    return ", ".join(f"{name} {one_in_words(value)}" for name, value in values.items())
+
+
+def one_in_words(value: object) -> str:
+    """A hyper-parameter as it is written in a run file, but shorter: a table as a call."""
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{key}={one_in_words(one)}" for key, one in value.items() if key != "name")
+        return f"{value.get('name', '')}({inner})"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def grouped(contestants: Sequence[Contestant]) -> dict[str, list[Contestant]]:
     """The runs of each algorithm, in their order."""
     found: dict[str, list[Contestant]] = {}

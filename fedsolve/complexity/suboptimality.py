@@ -30,6 +30,7 @@ from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Purpose
 
+MOST_WEIGHTS = 5000  # whose Hessian is formed
 STEPS = 100  # of Newton's method, which takes about ten
 ROUNDING = 2.220446049250313e-16
 
@@ -133,6 +134,12 @@ class Suboptimality:
         own, w = includes_server(algorithm), weights_of(state)
         if w is None:
             raise ConfigError(f"{type(algorithm).__name__} has no weights of a linear model that could be compared")
+        order = self.loss.order(fed.features, fed.outputs)
+        if order > MOST_WEIGHTS:
+            raise ConfigError(
+                f"the minimum is found by Newton's method, whose Hessian would have {order:,} columns; at most "
+                f"{MOST_WEIGHTS:,} are formed, so compare on fewer features"
+            )
         if own not in self.known:
             self.known[own] = minimum(partial(self._derivatives, fed, own), np.zeros(np.shape(w)))
         return Noting(self, fed, own)

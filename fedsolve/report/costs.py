@@ -7,17 +7,19 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rich.table import Table
 from rich.text import Text
 
-from fedsolve.complexity.costs import Contestant, Cost, costs, grouped, tuned_path
+from fedsolve.complexity.costs import Contestant, Cost, costs, grouped, one_in_words, tuned_path
 from fedsolve.report import html_parts as html
 from fedsolve.report.figures import blank, png, style
 from fedsolve.report.tables import plain_table
 from fedsolve.text import printable, spreadsheet_cell
 
 MOST_POINTS = 200  # of a curve in JSON
+WIDEST = 14  # letters of a cell, so that six of them fit on a terminal
 LOWEST = 1e-16  # drawn at least so high: a share of 0 has no place on a log scale
 EXPLAINED = (
     "Γ, the federated oracle complexity (Jadbabaie, Makur and Shah, “Federated Optimization of Smooth Loss Functions”, "
@@ -36,12 +38,12 @@ class CostComparison:
     phis: Sequence[float]
     remarks: Sequence[str] = ()
 
-    @property
+    @cached_property
     def costs(self) -> list[Cost]:
         """What each algorithm costs, by φ and ε."""
         return costs(self.contestants, self.phis)
 
-    @property
+    @cached_property
     def best(self) -> set[str]:
         """The runs that are the cheapest of their algorithm for some φ and ε; of one that reaches none, the nearest."""
         every = {one.run for one in self.costs if one.run is not None}
@@ -79,15 +81,16 @@ class CostComparison:
 
 def terminal(found: CostComparison) -> Iterator[Table | Text]:
     """A table for each φ, then the values that were chosen, then the remarks."""
-    for title, headings, rows in _tables(found):
+    for one in _tables(found):
         made = plain_table()
-        for place, heading in enumerate(headings):
+        for place, heading in enumerate(one.headings):
             made.add_column(heading, justify="right" if place else "left", no_wrap=True)
-        for row in rows:
+        for row in one.rows:
             styles = ["bold green" if cell.startswith("*") else "" for cell in row]
             made.add_row(*(Text(printable(cell), style=look) for cell, look in zip(row, styles, strict=True)))
-        yield Text(f"\n{printable(title)}", style="bold")
+        yield Text(f"\n{printable(one.title)}", style="bold")
         yield made
+        yield from (Text(printable(line)) for line in one.legend)
     yield Text("")
     yield from (Text(printable(said)) for said in (EXPLAINED, *found.remarks))
 
@@ -96,10 +99,11 @@ def section(found: CostComparison, figure: bytes | None) -> html.Html:
     """The part of a report."""
     drawn = [] if figure is None else [html.image(figure, "Γ against how far the objective is above its minimum")]
     tables = []
-    for title, headings, rows in _tables(found):
-        cells = [[_marked(cell) for cell in row] for row in rows]
-        named = [(heading, place > 0) for place, heading in enumerate(headings)]
-        tables += [html.element("h3", title), html.table(named, cells)]
+    for one in _tables(found):
+        cells = [[_marked(cell) for cell in row] for row in one.rows]
+        named = [(heading, place > 0) for place, heading in enumerate(one.headings)]
+        legend = [html.paragraph(line, kind="quiet") for line in one.legend]
+        tables += [html.element("h3", one.title), html.table(named, cells), *legend]
     said = [html.paragraph(EXPLAINED, kind="quiet"), *map(html.paragraph, found.remarks)]
     return html.section("What an accuracy costs", *drawn, *tables, *said)
 
@@ -108,23 +112,30 @@ def _marked(cell: str) -> html.Html | str:
     return html.element("strong", cell, class_="good") if cell.startswith("*") else cell
 
 
-def _tables(found: CostComparison) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+@dataclass(frozen=True)
+class _Shown:
+    """A table with its title, and what its cells stand for."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    legend: Sequence[str] = ()
+
+
+def _tables(found: CostComparison) -> Iterator[_Shown]:
     """Γ by algorithm and ε for each φ; and for each algorithm that was tuned what was chosen, by φ and ε."""
-    every = found.costs
-    names = list(grouped(found.contestants))
-    epsilons = list(dict.fromkeys(one.epsilon for one in every))
-    headings = [f"ε = {epsilon:.0e}" for epsilon in epsilons]
-    by_place = {(one.phi, one.epsilon, one.algorithm): one for one in every}
+    groups = grouped(found.contestants)
+    headings = [f"ε = {epsilon:.0e}" for epsilon in dict.fromkeys(one.epsilon for one in found.costs)]
     for phi in found.phis:
-        rows = [[name, *(_cell(by_place[phi, epsilon, name]) for epsilon in epsilons)] for name in names]
-        yield f"Γ, φ = {phi:g}", ["algorithm", *headings], rows
-    for name, runs in grouped(found.contestants).items():
+        rows = [[name, *(_cell(one) for one in _along(found, phi, name))] for name in groups]
+        yield _Shown(f"Γ, φ = {phi:g}", ["algorithm", *headings], rows)
+    for name, runs in groups.items():
         if runs[0].values:
-            chosen = [
-                [f"φ = {phi:g}", *(_chosen(by_place[phi, epsilon, name]) for epsilon in epsilons)] for phi in found.phis
-            ]
-            keys = " / ".join(runs[0].values)
-            yield f"{name}: {keys}, the best of {len(runs)} runs", ["", *headings], chosen
+            yield _chosen(found, name, runs, headings)
+
+
+def _along(found: CostComparison, phi: float, algorithm: str) -> list[Cost]:
+    return [one for one in found.costs if one.phi == phi and one.algorithm == algorithm]
 
 
 def _cell(one: Cost) -> str:
@@ -133,9 +144,20 @@ def _cell(one: Cost) -> str:
     return f"{'*' if one.is_least else ''}{one.cost:,.0f}"
 
 
-def _chosen(one: Cost) -> str:
-    said = (f"{value:g}" if isinstance(value, float) else str(value) for value in one.values.values())
-    return " / ".join(said) if one.cost is not None else "–"
+def _chosen(found: CostComparison, name: str, runs: Sequence[Contestant], headings: Sequence[str]) -> _Shown:
+    """The best values in each place; by number, with a legend, where they are too long for a cell."""
+    words = {run.run: " / ".join(map(one_in_words, run.values.values())) for run in runs}
+    numbers: dict[str, str] = {}
+    if max(map(len, words.values())) > WIDEST:
+        chosen = dict.fromkeys(one.run for one in found.costs if one.algorithm == name and one.run is not None)
+        numbers = {run: f"#{place}" for place, run in enumerate(chosen, start=1)}
+    said = {**words, **numbers}
+    rows = [
+        [f"φ = {phi:g}", *("–" if one.run is None else said[one.run] for one in _along(found, phi, name))]
+        for phi in found.phis
+    ]
+    legend = [f"{number}: {words[run]}" for run, number in numbers.items()]
+    return _Shown(f"{name}: {' / '.join(runs[0].values)}, the best of {len(runs)} runs", ["", *headings], rows, legend)
 
 
 # ── curves ──

@@ -50,15 +50,6 @@ def points(plain: Mapping[str, object], grid: Mapping[str, object], where: str) 
     return found
 
 
-def described(values: Mapping[str, object]) -> str:
-    """Chosen values in a few words."""
-    return ", ".join(f"{name} {_said(value)}" for name, value in values.items())
-
-
-def _said(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def _lists(grid: Mapping[str, object], above: Path, where: str) -> Iterator[tuple[Path, list[object]]]:
     for key, inner in grid.items():
         path, here = (*above, key), f"{where}.{key}"
@@ -98,5 +89,7 @@ def _with(table: Mapping[str, object], path: Path, value: object) -> dict[str, o
     if not rest:
         return {**table, key: value}
     inner = table.get(key, {})
-    part = {"name": inner} if isinstance(inner, str) else inner if isinstance(inner, Mapping) else {}
+    part = {"name": inner} if isinstance(inner, str) else inner
+    if not isinstance(part, Mapping):
+        raise ConfigError(f"the grid has keys of {key}, which is no table but {shortened(inner)}")
     return {**table, key: _with(part, tuple(rest), value)}

@@ -11,6 +11,7 @@ import numpy as np
 
 from fedsolve import data
 from fedsolve.algorithms.base import Algorithm, includes_server
+from fedsolve.complexity.costs import in_words
 from fedsolve.data import Dataset
 from fedsolve.data.file_formats import read_inputs
 from fedsolve.data.load import format_of
@@ -128,7 +129,8 @@ def build_entries(what: keys.Config) -> dict[str, Entry]:
     for where, table in what.tables():
         plain = table.plain()
         if what.loss is not None and "loss" not in plain:
-            plain["loss"] = registry.build("loss", {"name": what.loss.name, **what.loss.plain()}, "loss")
+            shared = {"name": what.loss.name, **what.loss.plain()}
+            plain["loss"] = shared if "loss" in (table.grid or {}) else registry.build("loss", shared, "loss")
         chosen = [({}, plain)] if table.grid is None else grids.points(plain, table.grid, where)
         made = [(values, registry.build("algorithm", {"name": table.name, **point}, where)) for values, point in chosen]
         taken = {*built, *(one.entry for one in built.values())}
@@ -136,7 +138,7 @@ def build_entries(what: keys.Config) -> dict[str, Entry]:
         if label in taken:
             raise ConfigError(f"{where}.label {label!r} is taken: give each algorithm its own")
         for values, algorithm in made:
-            own = _fresh(f"{label}, {grids.described(values)}", built) if values else label
+            own = _fresh(f"{label}, {in_words(values)}", built) if values else label
             built[own] = Entry(algorithm, label, values)
     return built
 

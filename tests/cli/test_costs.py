@@ -157,6 +157,14 @@ def test_what_people_see(command: Command, written: Write, tmp_path: Path) -> No
     assert (tmp_path / "out" / "FedAvg-steps-2-step_size-9" / "history.jsonl").is_file()
 
 
+def test_long_values_are_numbered(command: Command, written: Write) -> None:
+    grid = TUNED.replace("steps = [2, 20]", 'steps = [20], schedule = ["none", { name = "InverseTime", decay = 0.5 }]')
+    outcome = command("compare", written(grid), "--phi", "1")
+    assert "FedAvg: steps / schedule / step_size, the best of 6 runs" in outcome.out
+    assert "#1: 20 / " in outcome.out
+    assert "…" not in outcome.out.partition("Definition 1")[0].partition("the best of")[2]  # nothing is cut off
+
+
 def test_whose_objective_is_said(command: Command, written: Write) -> None:
     remarks = command("compare", written(LOW_RANK, NEWTON), "--phi", "10", "--json").json["costs"]["remarks"]
     assert any("FedLRGD minimises the mean over the clients' and the server's samples" in one for one in remarks)
@@ -300,6 +308,13 @@ def test_labels_do_not_meet(written: Write) -> None:
     assert list(dict.fromkeys(one.entry for one in found.values())) == ["FedAvg", "FedAvg 2", "Newton"]
     twice = TUNED.replace("[2, 20]", "[2, 2]")
     assert len(algorithms(written, twice)) == 6
+
+
+def test_a_grid_of_penalties_around_the_shared_loss(command: Command, written: Write) -> None:
+    several = '[[algorithms]]\nname = "Newton"\ngrid = { loss = { l2 = [0.1, 1.0] } }\n'
+    found = algorithms(written, several)
+    assert [one.algorithm.loss for one in found.values()] == [fs.Squared(l2=0.1), fs.Squared(l2=1.0)]
+    assert "the algorithms have 2 losses" in command("compare", written(several), "--phi", "1").sentence
 
 
 def test_names_of_keys_that_meet() -> None:

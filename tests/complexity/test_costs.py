@@ -11,7 +11,8 @@ import pytest
 from scipy.special import expit
 
 import fedsolve as fs
-from fedsolve.complexity.costs import EPSILONS, Contestant, Cost, costs, tuned_path
+from fedsolve.complexity import suboptimality
+from fedsolve.complexity.costs import EPSILONS, Contestant, Cost, costs, in_words, tuned_path
 from fedsolve.complexity.oracle import OracleComplexity
 from fedsolve.complexity.suboptimality import Minimum, Suboptimality, minimum
 from fedsolve.errors import ConfigError
@@ -104,6 +105,12 @@ def test_a_start_at_the_minimum_is_rejected() -> None:
 def test_losses_without_a_known_minimum_are_rejected(loss: Any) -> None:
     with pytest.raises(ConfigError, match="losses of linear models without l1"):
         Suboptimality(loss)
+
+
+def test_too_many_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suboptimality, "MOST_WEIGHTS", 2)
+    with pytest.raises(ConfigError, match="would have 3 columns; at most 2 are formed"):
+        watched(fs.AGD(LOSS), clients(), Suboptimality(LOSS))
 
 
 def test_below_the_minimum_is_rounding() -> None:
@@ -256,6 +263,11 @@ def test_what_is_never_reached_has_no_cost_and_does_not_win() -> None:
     never = contestant("A", "a", [0, 1], [0, 1], {0: 1.0, 1: 0.5})
     assert costs([never], [1.0], [0.1]) == [Cost(1.0, 0.1, "A")]
     assert [one.is_least for one in costs([never, THREE], [1.0], [0.1])] == [False, True]
+
+
+def test_values_in_words() -> None:
+    values = {"steps": 5, "step_size": 0.05, "schedule": {"name": "InverseTime", "decay": 0.3}, "uploads": "none"}
+    assert in_words(values) == "steps 5, step_size 0.05, schedule InverseTime(decay=0.3), uploads none"
 
 
 def test_equal_costs_win_together() -> None:
