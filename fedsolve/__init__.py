@@ -1,6 +1,6 @@
 """fedsolve: one model from data that may not be pooled, in as few communication rounds as the mathematics allows."""
 
-from fedsolve import data, diagnose, errors, features, selection
+from fedsolve import complexity, data, diagnose, errors, features, selection
 from fedsolve.algorithms import (
     AGD,
     DKRR,
@@ -144,6 +144,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "client_step",
+    "complexity",
     "cross_validate",
     "data",
     "diagnose",

@@ -5,8 +5,8 @@ g(y_i; ϑ_j), y_i in [0, 1]^d. If g(·; ϑ) is in the (η, L)-Hölder class, tha
 
     |∇^s g(x; ϑ) − ∇^s g(y; ϑ)| ≤ L ‖x − y‖₁^(η − l)    for all s with |s| = l,
 
-then M is close to a matrix of low rank. (Equation (6) prints the exponent η − 1; the proofs use η − l, which is the
-usual definition.) For a whole η the condition holds if all derivatives of order η are at most L.
+then M is close to a matrix of low rank (equation 6). For a whole η the condition holds if no derivative of order η is
+larger than L.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ class OracleComplexity:
         busy: The expected time of computing until then (equation 21): Σ 2b + log(τm) at clients, Σ 2b at the server.
         uncounted: Names of computations in the ledger that `Worth` does not know. They count as nothing.
         estimated: True if the ledger, which adds up what all clients computed, does not show what the busiest did: the
-            rows of the clients are not known (then all count as equal), or clients took different numbers of steps.
+            rows of the clients are not known (then all count as equal; one that is lost since the run was resumed, as
+            the mean of the others), or clients took different numbers of steps.
     """
 
     phi: float
@@ -192,7 +193,7 @@ class _Counting:
         self._worth, self._sizes = worth, sizes
         self._vector = sizes.needed_weights() if sending == "vectors" else None
         self.unknown: set[str] = set()
-        self.estimated = False
+        self.estimated = sizes.guessed
 
     def exchanges(self, ledger: Ledger) -> Iterator[_Epoch]:
         """Those that carried something for the algorithm."""
@@ -214,7 +215,8 @@ class _Counting:
     def _work(self, counts: Mapping[str, int], answered: int, rows: list[int] | None) -> float:
         """What the busiest of those who answered computed for a call, in gradients."""
         total = 0.0
-        for what, amount in counts.items():
+        alone = max(0, counts.get("losses", 0) - counts.get("gradients", 0))  # others came with a gradient
+        for what, amount in {**counts, "losses": alone}.items():
             worth = self._worth.of(what)
             if worth is None:
                 self.unknown.add(what)
@@ -255,4 +257,8 @@ def _sizes_of(run: Run | Ledger) -> Sizes:
         return Sizes(None, None, weights, columns)
     fed = run.session.fed
     clients = {name: info.samples for name, info in fed.info.items()}
-    return Sizes(clients, fed.server.n_samples if run.ledger.server_counts else None, weights, columns)
+    lost = {name for record in run.ledger.records for name in record.answered} - set(clients)
+    if lost:  # before the run was resumed: they count as the mean of the others
+        clients |= dict.fromkeys(lost, round(np.mean(list(clients.values()))))
+    server = fed.server.n_samples if run.ledger.server_counts else None
+    return Sizes(clients, server, weights, columns, bool(lost))

@@ -21,7 +21,8 @@ class Worth:
 
     Attributes:
         losses: A loss of one sample without its gradient. Default 1: it is one call of the oracle. For a linear model
-            it takes half the arithmetic of a gradient. 0 counts gradients only.
+            it takes half the arithmetic of a gradient. 0 counts gradients only. Losses that a call computes beside as
+            many gradients come with these: a first-order oracle returns both.
         products: A Hessian of one sample times a vector. Default 1: for a linear model it is as much arithmetic.
         hessians: A Hessian of one sample. Default None: as many gradients as it has columns. (The ledger counts the
             Hessian of all rows of a client as one; it is worth this much for each of its rows.)
@@ -55,12 +56,13 @@ class Worth:
 @dataclass(frozen=True)
 class Sizes:
     """Rows of the clients and of the server, how many weights there are, and how many columns a Hessian has. None
-    where that is not known."""
+    where that is not known; `guessed` if the rows of some clients are not."""
 
     clients: Mapping[str, int] | None = None
     server: int | None = None
     weights: int | None = None
     columns: int | None = None
+    guessed: bool = False
 
     def given(self, clients: Mapping[str, int] | None, server: int | None, weights: int | None) -> Sizes:
         """The same with what the user said."""
@@ -73,17 +75,18 @@ class Sizes:
             self.server if server is None else whole("server_samples", server, 1),
             weights or self.weights,
             weights or self.columns,
+            self.guessed and clients is None,
         )
 
     def of(self, names: tuple[str, ...]) -> list[int] | None:
-        """The rows of these clients. Raises ConfigError if they are known of others and not of all of these."""
+        """The rows of these clients. Raises ConfigError if they are known of others, and not of all of these."""
         if self.clients is None:
             return None
         unknown = [name for name in names if name not in self.clients]
         if unknown:
             raise ConfigError(
-                f"how many rows client {unknown[0]!r} has is not known (it was gone when the run ended, or is not in "
-                "`samples`): give those of every client, oracle_complexity(…, samples={name: rows})"
+                f"samples lacks client {unknown[0]!r}, which has answered: give the rows of every client, "
+                "oracle_complexity(…, samples={name: rows})"
             )
         return [self.clients[name] for name in names]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,18 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
+from fedsolve.algorithms.fedavg import State
 from fedsolve.complexity import Worth, oracle_complexity
 from fedsolve.errors import ConfigError
 from fedsolve.federation.server_data import counted_at_server
 from fedsolve.federation.transports import InProcess
 from fedsolve.local import GradientSteps
 from fedsolve.runfiles import registry
+from fedsolve.typing import Array
 from fedsolve.wire.messages import Failure, Reply, Request
+from tests.extras import optional
+from tests.faults.faulty import FaultyRoad
+from tests.faults.test_lost import Road
 
 P, ROWS = 4, {"a": 30, "b": 12, "c": 1}
 LOSS = fs.Logistic(l2=0.1)
@@ -52,10 +58,10 @@ class Watched(InProcess):
 
 def by_hand(run: fs.Run, watched: Watched, rows: Mapping[str, int], p: int, own: int = OWN) -> float:
     """Σ over exchanges of what the busiest client computed, client by client, and what the server did."""
-    rate = {"gradients": 1, "losses": 1, "products": 1}
 
     def worth(counts: Mapping[str, int], n: int) -> float:
-        return sum(rate.get(what, 0) * k for what, k in counts.items()) + counts.get("hessians", 0) * n * p
+        oracle = max(counts.get("gradients", 0), counts.get("losses", 0))  # it returns both
+        return oracle + counts.get("products", 0) + counts.get("hessians", 0) * n * p
 
     total = 0.0
     for record in run.ledger.records:
@@ -69,7 +75,7 @@ def by_hand(run: fs.Run, watched: Watched, rows: Mapping[str, int], p: int, own:
                 for name, calls in watched.seen[record.round, record.exchange].items()
             ]
             total += max(each)
-    return total + worth(counted_at_server(run.ledger.server_counts), own)
+    return total + sum(worth(counted_at_server([one]), own) for one in run.ledger.server_counts)
 
 
 # ── the paper's formula ──
@@ -178,14 +184,6 @@ def test_measuring_and_setting_up_do_not_count() -> None:
         np.testing.assert_array_equal(a.times, b.times)
 
 
-def test_the_server_that_counts_as_one_client_more_is_an_epoch_of_its_own() -> None:
-    run = fs.run(fs.FedLRGD(LOSS), clients(), server=client("own", OWN, 1), rounds=3)
-    server = counted_at_server(run.ledger.server_counts)
-    assert server["gradients"] > 0
-    alone = oracle_complexity(fs.run(fs.FedLRGD(LOSS), clients(), server=client("own", OWN, 1), rounds=3).ledger, 0.0)
-    assert alone.gradients > server["gradients"]
-
-
 def test_a_client_that_is_asked_counts_once_whether_or_not_it_answers() -> None:
     rows = {f"c{i}": 10 for i in range(8)}
     drops = fs.Participation(fraction=0.5, dropout=0.3, retries=1, quorum=0.1)
@@ -210,6 +208,50 @@ def test_a_resumed_run_costs_what_it_would_have_cost(tmp_path: Path) -> None:
     np.testing.assert_array_equal(oracle_complexity(whole).curve, oracle_complexity(parts).curve)
 
 
+def test_a_client_that_is_lost_when_a_run_is_resumed_has_the_rows_of_the_others(tmp_path: Path) -> None:
+    """Nobody is left who knows how many it has. 30, 12 and 6 rows: the client with 6 counts as 21."""
+    rows = {"a": 30, "b": 12, "c": 6}
+    options: dict[str, Any] = {
+        "participation": fs.Participation(deadline=1.0, quorum=0.5),
+        "tolerance": 0,
+        "checkpoint": tmp_path / "run",
+        "measure": 0,
+    }
+    fs.run(fs.Newton(LOSS), Road(clients(rows), {}), rounds=2, **options)
+    resumed = fs.run(fs.Newton(LOSS), Road(clients(rows), {"c": range(1000)}), rounds=4, resume=True, **options)
+    assert set(resumed.session.fed.info) == {"a", "b"}  # type: ignore[union-attr]
+    found = oracle_complexity(resumed)
+    assert found.estimated
+    known = oracle_complexity(resumed, samples=rows)
+    assert not known.estimated
+    assert found.gradients == pytest.approx(known.gradients, rel=0.1)
+
+
+def test_what_is_asked_again_is_not_computed_again(tmp_path: Path) -> None:
+    clean, repeated = (
+        fs.run(fs.Newton(LOSS), FaultyRoad(clients(), tmp_path / str(repeat), repeat=repeat), rounds=3)
+        for repeat in (False, True)
+    )
+    np.testing.assert_array_equal(oracle_complexity(clean).curve, oracle_complexity(repeated).curve)
+
+
+@pytest.mark.parametrize("name", sorted(OTHERS))
+def test_algorithms_that_distil(name: str) -> None:
+    """Networks at the clients, and one at the server, which learns from rows of its own."""
+    optional("torch")
+    loss = fs.Network(fs.MLP((5,)), fs.Logistic())
+    adam = fs.Adam(epochs=2, batch_size=8)
+    algorithm: Any = fs.FFGBDistill(loss, 1.0, adam, fs.Distil("outputs", adam))
+    if name == "FedAvgDistill":
+        algorithm = fs.FedAvgDistill(loss, GradientSteps(epochs=2, step_size=0.1, batch_size=8), algorithm.distil)
+    watched = Watched(clients())
+    run = fs.run(algorithm, watched, rounds=2, server=fs.Client("own", client("own", OWN).X, None))
+    found = oracle_complexity(run, 7.0)
+    assert found.gradients == by_hand(run, watched, ROWS, P)
+    assert found.gradients > counted_at_server(run.ledger.server_counts)["gradients"] > 0
+    assert not found.estimated
+
+
 def test_transports_cost_the_same() -> None:
     runs = [fs.run(fs.SHED(LOSS), clients(), rounds=4, transport=how) for how in ("in_process", "processes")]
     np.testing.assert_array_equal(*(oracle_complexity(run).curve for run in runs))
@@ -218,20 +260,59 @@ def test_transports_cost_the_same() -> None:
 # ── what a computation is worth ──
 
 
-def test_newton_by_hand() -> None:
-    """A round of Newton at the busiest client, of 30 rows: a Hessian of each row, 4 columns, and a gradient."""
-    watched = Watched(clients())
-    run = fs.run(fs.Newton(LOSS), watched, rounds=1, measure=0)
-    counts = run.ledger.total().counts
-    hessians = counts["hessians"] / 3
-    assert hessians >= 1
-    passes = counts["gradients"] / 43
-    losses = counts.get("losses", 0) / 43
-    assert oracle_complexity(run).gradients == 30 * (P * hessians + passes + losses)
-    assert oracle_complexity(run, worth=Worth(hessians=0, losses=0)).gradients == 30 * passes
-    assert oracle_complexity(run, worth=Worth(hessians=2.5, losses=0.5)).gradients == 30 * (
-        2.5 * hessians + passes + 0.5 * losses
-    )
+@dataclass(frozen=True)
+class Asks(fs.FedAvg):
+    """A round that computes one thing of each kind."""
+
+    @fs.client_step
+    def hessian(self, client: fs.Client, w: Array) -> float:
+        self.loss.hessian(client, w)
+        return 0.0
+
+    @fs.client_step
+    def product(self, client: fs.Client, w: Array) -> float:
+        self.loss.row_product(client, w, w)
+        return 0.0
+
+    @fs.client_step
+    def value(self, client: fs.Client, w: Array) -> float:
+        return self.loss.value(client, w)
+
+    @fs.client_step
+    def both(self, client: fs.Client, w: Array) -> float:
+        self.loss.gradient(client, w)
+        return self.loss.value(client, w)
+
+    @fs.client_step
+    def songs(self, client: fs.Client, w: Array) -> float:
+        client.count("songs", 3)
+        return 0.0
+
+    def start(self, fed: fs.Federation) -> State:
+        return State(np.zeros(P), 0.0)
+
+    def round(self, fed: fs.Federation, state: State) -> State:
+        for step in (self.hessian, self.product, self.value, self.both, self.songs):
+            fed.mean(step, w=state.w)
+        return state
+
+
+@pytest.mark.parametrize(
+    ("worth", "each"),
+    [
+        (Worth(), 4 + 1 + 1 + 1),  # a Hessian has 4 columns; the value beside a gradient is free
+        (Worth(losses=0), 4 + 1 + 0 + 1),
+        (Worth(losses=0.5, products=2, hessians=10), 10 + 2 + 0.5 + 1),
+        (Worth(losses=0, products=0, hessians=0), 1),
+    ],
+)
+def test_what_computations_are_worth_by_hand(worth: Worth, each: float) -> None:
+    """At the busiest client, of 30 rows; in five exchanges with three clients."""
+    run = fs.run(Asks(LOSS), clients(), rounds=1, measure=0)
+    found = oracle_complexity(run, 2.0, worth=worth)
+    assert found.gradients == 30 * each
+    assert found.communication == 2 * 3 * 5
+    assert found.uncounted == ("songs",)
 
 
 @pytest.mark.parametrize(("loss", "columns", "weights"), [(fs.Softmax(l2=0.1, classes=3), 12, 12), (None, 4, 8)])
@@ -254,23 +335,6 @@ def test_columns_of_a_hessian_with_several_outputs(loss: Any, columns: int, weig
     )
     assert vectors.communication == pytest.approx(sent)
     assert newton.communication < sent
-
-
-def test_what_an_algorithm_counts_under_a_name_of_its_own_is_said() -> None:
-    class Sings(fs.FedAvg):
-        @fs.client_step
-        def local_model(self, client: fs.Client, w: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-            client.count("songs", 3)
-            return w
-
-        def round(self, fed: fs.Federation, state: Any) -> Any:
-            fed.mean(self.local_model, w=state.w)
-            return state
-
-    run = fs.run(Sings(LOSS), clients(), rounds=1)
-    found = oracle_complexity(run)
-    assert found.uncounted == ("songs",)
-    assert found.gradients == 0
 
 
 # ── a ledger alone, and bad input ──
@@ -311,7 +375,7 @@ def test_bad_input() -> None:
         oracle_complexity(run.ledger, samples=ROWS)
     with pytest.raises(ConfigError, match=r"vectors of how many numbers\?"):
         oracle_complexity(run.ledger, samples=ROWS, sending="vectors")
-    with pytest.raises(ConfigError, match="how many rows client 'b' has is not known"):
+    with pytest.raises(ConfigError, match="samples lacks client 'b'"):
         oracle_complexity(run, samples={"a": 30})
     with pytest.raises(ConfigError, match="rows of 'a' is a whole number of at least 1"):
         oracle_complexity(run, samples={"a": 0})
