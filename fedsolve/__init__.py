@@ -46,6 +46,7 @@ from fedsolve.local import (
     LocalSolver,
     Momentum,
     ProximalSteps,
+    QuantisedUploads,
     Richardson,
     StepDecay,
 )
@@ -119,6 +120,7 @@ __all__ = [
     "Poisson",
     "Polynomial",
     "ProximalSteps",
+    "QuantisedUploads",
     "RandomFourier",
     "RandomKPairs",
     "RankR",
