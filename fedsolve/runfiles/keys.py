@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import fields
 from functools import reduce
 from operator import or_
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
@@ -324,6 +325,19 @@ class Gain(Table):
     seed: int = Field(default=0, ge=0, lt=2**64)
 
 
+class Modules(Table):
+    """Where modules of one's own are, for names that are import paths; see `fedsolve.runfiles.own_classes`.
+
+    folder  from the folder of the run file, which it is by default
+    """
+
+    folder: str = "."
+
+    def within(self, folder: Path) -> Path:
+        """The folder, for a run file in this one."""
+        return folder / Path(self.folder).expanduser()
+
+
 class Output(Table):
     folder: str | None = None
     figures: bool = True
@@ -346,6 +360,7 @@ class Config(Table):
     stopping: StoppingTable | None = None
     select: Select | None = None
     gain: Gain | None = None
+    modules: Modules = Modules()
     output: Output = Output()
 
     @model_validator(mode="after")
