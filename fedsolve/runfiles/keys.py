@@ -325,6 +325,17 @@ class Gain(Table):
     seed: int = Field(default=0, ge=0, lt=2**64)
 
 
+class Compare(Table):
+    """How `fedsolve compare` runs the algorithms.
+
+    seeds  how many times each of them, with other seeds every time: of the run, of the partition, of held-out rows
+    band   what is drawn beside the median: from the least to the largest, or from quartile to quartile
+    """
+
+    seeds: int = Field(default=1, ge=1)
+    band: Literal["range", "quartiles"] = "range"
+
+
 class Modules(Table):
     """Where modules of one's own are, for names that are import paths; see `fedsolve.runfiles.own_classes`.
 
@@ -360,6 +371,7 @@ class Config(Table):
     stopping: StoppingTable | None = None
     select: Select | None = None
     gain: Gain | None = None
+    compare: Compare = Compare()
     modules: Modules = Modules()
     output: Output = Output()
 
@@ -390,6 +402,19 @@ class Config(Table):
         evaluation = None if self.evaluation is None else self.evaluation.build(loss)
         more = [] if self.stopping is None else self.stopping.rules(loss, evaluation)
         return [self.run.stopping(), *more], evaluation
+
+    def seeded(self, more: int) -> Config:
+        """The same run file with all seeds larger by so much that make one run of a comparison differ from another:
+        those of the run, of the partition and of the held-out rows. The data stays, and so do the server's rows. Raises
+        ConfigError if a seed would become too large."""
+        given = {"run": self.run, "partition": self.partition, "evaluation": self.evaluation}
+        changed: dict[str, Table] = {}
+        for name, table in given.items():
+            if table is not None:
+                if table.seed + more >= 2**64:
+                    raise ConfigError(f"{name}.seed = {table.seed} leaves no room below 2⁶⁴ for {more + 1} seeds")
+                changed[name] = table.model_copy(update={"seed": table.seed + more})
+        return self.model_copy(update=changed)
 
     def tables(self) -> list[tuple[str, AlgorithmTable]]:
         """Every algorithm's table with its place in the file."""
