@@ -1,6 +1,6 @@
 """fedsolve: one model from data that may not be pooled, in as few communication rounds as the mathematics allows."""
 
-from fedsolve import complexity, data, diagnose, errors, features, selection
+from fedsolve import complexity, data, diagnose, errors, features, loggers, selection
 from fedsolve.algorithms import (
     AGD,
     DKRR,
@@ -153,6 +153,7 @@ __all__ = [
     "features",
     "federation_gain",
     "load_model",
+    "loggers",
     "loss_grid",
     "oracle_complexity",
     "run",

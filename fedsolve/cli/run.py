@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_ba
 from fedsolve.cli.warm_starts import WarmStart
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.inference import FederationGain, FederationGains, federation_gain
-from fedsolve.loop.history import Row, Run
+from fedsolve.loggers import several
+from fedsolve.loop.history import Run
 from fedsolve.loop.run import run as run_algorithm
 from fedsolve.loop.stopping import StoppingRule
 from fedsolve.models.scores import score_name
@@ -313,29 +315,28 @@ def _execute(
     start: WarmStart | None,
     rule: StoppingRule | None = None,
 ) -> Run:
-    def on_round(row: Row) -> None:
-        folder.append(row)
-        show(row)
-
     budget = what.run
     every = budget.checkpoint_every or max(1, budget.rounds // SAVES)
     rules, evaluation = what.judging(getattr(algorithm, "loss", None))
-    result = run_algorithm(
-        algorithm,
-        problems.transport(budget, problem.clients),
-        stopping=rules if rule is None else [*rules, rule],
-        participation=what.participants(),
-        seed=budget.seed,
-        warm_start=None if start is None else start.model,
-        server=problem.server,
-        preprocess=problem.preprocess,
-        measure=budget.measure,
-        evaluation=evaluation,
-        checkpoint=saved,
-        checkpoint_every=every,
-        resume=resume,
-        on_round=on_round,
-    )
+    described = {"algorithm": type(algorithm).__name__, "hyper_parameters": describe(algorithm), "seed": budget.seed}
+    with ExitStack() as logging:
+        loggers = [logging.enter_context(one) for one in what.loggers.open(folder.path, described)]
+        result = run_algorithm(
+            algorithm,
+            problems.transport(budget, problem.clients),
+            stopping=rules if rule is None else [*rules, rule],
+            participation=what.participants(),
+            seed=budget.seed,
+            warm_start=None if start is None else start.model,
+            server=problem.server,
+            preprocess=problem.preprocess,
+            measure=budget.measure,
+            evaluation=evaluation,
+            checkpoint=saved,
+            checkpoint_every=every,
+            resume=resume,
+            on_round=several(folder.append, show, *loggers),
+        )
     return replace(result, model=problem.named(result.model))
 
 

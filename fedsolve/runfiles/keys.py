@@ -6,7 +6,7 @@ fields of that dataclass. Hyper-parameters of algorithms, losses and the like ar
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from functools import reduce
 from operator import or_
@@ -19,6 +19,7 @@ import fedsolve.plain.annotations as forms
 from fedsolve.errors import ConfigError
 from fedsolve.federation.participation import Participation
 from fedsolve.inference.evaluation import Evaluation
+from fedsolve.loggers import Logger, MLflow, TensorBoard
 from fedsolve.loop.early_stopping import EarlyStopping
 from fedsolve.loop.patience import Patience
 from fedsolve.loop.stopping import Stopping, StoppingRule
@@ -336,6 +337,33 @@ class Compare(Table):
     band: Literal["range", "quartiles"] = "range"
 
 
+class Loggers(Table):
+    """Where each round is logged besides the output folder: `fedsolve.loggers`.
+
+    tensorboard   a folder, in which every run gets one of its own
+    mlflow        the name of an experiment, in which every run is one
+    tracking_uri  where MLflow logs to; as it is configured by default
+    """
+
+    tensorboard: str | None = None
+    mlflow: str | None = None
+    tracking_uri: str | None = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Loggers:
+        if self.tracking_uri is not None and self.mlflow is None:
+            raise ValueError('tracking_uri is where MLflow logs to: name an experiment too, mlflow = "…"')
+        return self
+
+    def open(self, run: Path, parameters: Mapping[str, object]) -> Iterator[Logger]:
+        """A logger for each that is named. `run` is the folder of the run; the last two parts of it name the run."""
+        name = Path(*run.resolve().parts[-2:])
+        if self.tensorboard is not None:
+            yield TensorBoard(Path(self.tensorboard).expanduser() / name)
+        if self.mlflow is not None:
+            yield MLflow(self.mlflow, name=str(name), tracking_uri=self.tracking_uri, parameters=parameters)
+
+
 class Modules(Table):
     """Where modules of one's own are, for names that are import paths; see `fedsolve.runfiles.own_classes`.
 
@@ -372,6 +400,7 @@ class Config(Table):
     select: Select | None = None
     gain: Gain | None = None
     compare: Compare = Compare()
+    loggers: Loggers = Loggers()
     modules: Modules = Modules()
     output: Output = Output()
 
