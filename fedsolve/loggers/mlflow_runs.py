@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from fedsolve.errors import ConfigError
 from fedsolve.loggers.base import Logger, library
 from fedsolve.loggers.scalars import scalars
 from fedsolve.loop.history import Row
@@ -24,15 +25,15 @@ class MLflow(Logger):
     Args:
         experiment: Its name; made if there is none. By default MLflow's own, "Default".
         name: What the run is called.
-        tracking_uri: Where to log: a folder, a data base or a server. By default as MLflow is configured
-            (MLFLOW_TRACKING_URI).
+        tracking_uri: Where to log: a data base such as "sqlite:///mlflow.db", or the address of a server. By default
+            as MLflow is configured (MLFLOW_TRACKING_URI).
         parameters: Logged as the parameters of the run, as text of at most 500 letters each.
 
     Attributes:
         run_id: The MLflow run, for artifacts and the like.
 
     Raises:
-        ConfigError: If MLflow is not installed.
+        ConfigError: If MLflow is not installed, or cannot log there.
     """
 
     def __init__(
@@ -43,9 +44,12 @@ class MLflow(Logger):
         tracking_uri: str | None = None,
         parameters: Mapping[str, object] | None = None,
     ) -> None:
-        mlflow = library(("mlflow",), "mlflow")
-        self._client = mlflow.MlflowClient(tracking_uri=tracking_uri)
-        self.run_id: str = self._client.create_run(self._experiment(experiment), run_name=name).info.run_id
+        mlflow, errors = library(("mlflow",), "mlflow"), library(("mlflow.exceptions",), "mlflow")
+        try:
+            self._client = mlflow.MlflowClient(tracking_uri=tracking_uri)
+            self.run_id: str = self._client.create_run(self._experiment(experiment), run_name=name).info.run_id
+        except errors.MlflowException as error:
+            raise ConfigError(f"MLflow cannot log to {tracking_uri or 'where it is set to'}: {error}") from error
         for key, value in (parameters or {}).items():
             text = str(value)
             shown = text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"

@@ -53,6 +53,10 @@ def writers(monkeypatch: pytest.MonkeyPatch) -> list[Writer]:
     return made
 
 
+class Refused(Exception):
+    """What MLflow raises."""
+
+
 @dataclass
 class Tracking:
     """What an MlflowClient is asked for."""
@@ -91,12 +95,17 @@ def trackings(monkeypatch: pytest.MonkeyPatch) -> list[Tracking]:
     made: list[Tracking] = []
 
     def make(tracking_uri: str | None = None) -> Tracking:
+        if tracking_uri == "nowhere":
+            raise Refused("no such place")
         made.append(Tracking(tracking_uri))
         return made[-1]
 
     module = ModuleType("mlflow")
     module.MlflowClient = make  # type: ignore[attr-defined]
+    errors = ModuleType("mlflow.exceptions")
+    errors.MlflowException = Refused  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "mlflow", module)
+    monkeypatch.setitem(sys.modules, "mlflow.exceptions", errors)
     return made
 
 
@@ -178,6 +187,11 @@ def test_mlflow_is_told_every_round(trackings: list[Tracking]) -> None:
 def test_mlflow_experiments_that_there_are(trackings: list[Tracking], name: str | None, number: str) -> None:
     fs.loggers.MLflow(name).close()
     assert trackings[0].created == [(number, None)]
+
+
+def test_a_place_that_mlflow_cannot_log_to(trackings: list[Tracking]) -> None:
+    with pytest.raises(ConfigError, match="MLflow cannot log to nowhere: no such place"):
+        fs.loggers.MLflow(tracking_uri="nowhere")
 
 
 @pytest.mark.parametrize(("error", "said"), [(ValueError("no"), "FAILED"), (KeyboardInterrupt(), "KILLED")])
