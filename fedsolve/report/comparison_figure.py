@@ -62,11 +62,12 @@ def _draw(
 
 
 def _fill(axis: Axes, drawn: Band, logarithmic: bool, look: Look, step: str | None) -> None:
-    finite = drawn.high[np.isfinite(drawn.high)]  # where a run has diverged, as high as the others get
-    low, high = drawn.low, np.where(np.isfinite(drawn.high), drawn.high, finite.max() if finite.size else np.nan)
-    if logarithmic:  # down to the least that there is: 0 has no place
-        positive = drawn.low[drawn.low > 0]
-        low = np.where(low > 0, low, positive.min() if positive.size else np.nan)
+    every = np.concatenate([drawn.low, drawn.middle, drawn.high])
+    top = every[np.isfinite(every)].max(initial=-np.inf)  # where a run has diverged the band goes up to the highest
+    low, high = drawn.low, np.minimum(drawn.high, top)
+    if logarithmic:  # where 0 has no place, down to the least that there is
+        low = np.maximum(low, every[every > 0].min(initial=np.inf))
+        high = np.where(high > 0, high, np.nan)
     axis.fill_between(drawn.places, low, high, color=look["color"], alpha=0.18, linewidth=0, step=step, zorder=1)
 
 
