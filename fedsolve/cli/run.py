@@ -191,6 +191,15 @@ class _Done:
     runs: dict[str, Run] = field(default_factory=dict)
     failures: list[FedsolveError] = field(default_factory=list)
 
+    def failed(
+        self, labels: Sequence[str], what: keys.Config, error: FedsolveError, tried: Mapping[str, object] | None = None
+    ) -> None:
+        """Note algorithms that could not run with a seed."""
+        self.failures.append(error)
+        for label in labels:
+            self.rows.append({**failed_row(label, error), "seed": what.run.seed, **(tried or {})})
+            self.traces.append(Trace(label, *_seeds(what), "error", str(error), ""))
+
     def title(self, row: Mapping[str, object]) -> str:
         """What the run of a row is called."""
         return _title(str(row["algorithm"]), row["seed"], self.count)
@@ -204,6 +213,11 @@ def _title(label: str, seed: object, count: int) -> str:
     return label if count == 1 else f"{label}, seed {seed}"
 
 
+def _seeds(what: keys.Config) -> tuple[int, int | None]:
+    """Those of the run and of the partition."""
+    return what.run.seed, None if what.partition is None else what.partition.seed
+
+
 def _run_each(
     what: keys.Config, problem: Problem, folder: RunFolder, file: Path, judging: costs.Judging | None, count: int
 ) -> _Done:
@@ -212,7 +226,11 @@ def _run_each(
     with progress_bar() as begin:
         for more in range(count):
             seeded = what.seeded(more)
-            of_seed = problem if more == 0 else problems.prepare(seeded, file)
+            try:
+                of_seed = problem if more == 0 else problems.prepare(seeded, file)
+            except FedsolveError as error:  # such as a partition that leaves a client without rows
+                done.failed(list(problem.entries), seeded, error)
+                continue
             for label in problem.entries:
                 title = _title(label, seeded.run.seed, count)
                 part, show = folder.part(title), begin(title, what.run.rounds)
@@ -241,20 +259,17 @@ def _run_one(
     entry = problem.entries[label]
     rule = None if judging is None else judging.rule(entry)
     tried: dict[str, object] = {"entry": entry.entry, "values": entry.values} if entry.values else {}
-    seeds = (what.run.seed, None if what.partition is None else what.partition.seed)
     objective = describe((getattr(entry.algorithm, "loss", None), includes_server(entry.algorithm)))
     try:
         start = warm_starts.begin(what, problem, entry.algorithm, folder)
         result = _execute(what, problem, entry.algorithm, part, show, None, False, start, rule)
     except FedsolveError as error:  # the others may still do
-        done.failures.append(error)
         part.discard()
-        done.rows.append({**failed_row(label, error), "seed": what.run.seed, **tried})
-        done.traces.append(Trace(label, *seeds, "error", str(error), objective))
+        done.failed([label], what, error, tried)
         return
     done.rows.append({**_finish(problem, result, label, part, start), **tried})
     done.runs.setdefault(label, result)
-    found = Trace(label, *seeds, result.status, result.message, objective)
+    found = Trace(label, *_seeds(what), result.status, result.message, objective)
     found = replace(found, history=result.history, reached=result.model_row, evaluation=result.evaluation)
     done.traces.append(found)
     if judging is not None and rule is not None:

@@ -31,10 +31,10 @@ def draw(found: Comparison, title: str = "") -> Figure:
         for axis, spent in zip(line, SPENT, strict=True):
             for name in found.algorithms:
                 _draw(axis, found, found.of(name), measure, spent, name, looks[name])
-    if len(found.seeds) == 1:
-        for one in found.traces:
-            label = one.algorithm if len(found.traces) > 1 else ""
-            draw_bound(axes[1][0], one.history, label, looks[one.algorithm])
+    for name in found.algorithms:  # the slope of theory, of the first seed
+        first = next((one for one in found.of(name) if one.history), None)
+        if first is not None:
+            draw_bound(axes[1][0], first.history, name if len(found.algorithms) > 1 else "", looks[name])
     _dress(axes, found, measures)
     if len(found.algorithms) > 1:
         handles, labels = axes[1][0].get_legend_handles_labels()

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 import fedsolve as fs
+from fedsolve.errors import DataError
 from fedsolve.report.comparison import Comparison, Trace
 from fedsolve.report.comparison_figure import draw
 from fedsolve.report.figures import rendered
 from fedsolve.runfiles import problem, run_file
+from fedsolve.runfiles.keys import Config
 from tests.cli.conftest import Command
 
 HEAD = """
@@ -189,6 +191,28 @@ def test_runs_that_diverge_or_cannot_start(command: Command, written: Write, tmp
         ("8", "error", ""),
     ]
     assert (tmp_path / "out" / "convergence.png").is_file()
+
+
+def test_a_seed_whose_partition_cannot_be_made(
+    command: Command, written: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The runs with the other seeds are kept."""
+    prepare = problem.prepare
+
+    def refuse(what: Config, file: Path) -> problem.Problem:
+        if what.run.seed == 8:
+            raise DataError("client-2 would have no rows")
+        return prepare(what, file)
+
+    monkeypatch.setattr("fedsolve.runfiles.problem.prepare", refuse)
+    outcome = command("compare", written(NO_FIGURES), "--seeds", "3", "--json", "-o", "out")
+    assert outcome.status == 1
+    assert [one["ended"].get("error") for one in outcome.json["algorithms"]] == [1, 1]
+    assert {(line["seed"], line["status"] == "error") for line in rounds_of(tmp_path / "out")} == {
+        ("7", False),
+        ("8", True),
+        ("9", False),
+    }
 
 
 def test_clients_that_are_given_and_nothing_random(command: Command, written: Write) -> None:
