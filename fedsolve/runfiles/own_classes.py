@@ -123,8 +123,10 @@ def _checked(kind: str, found: object, path: str) -> type[Any]:
     article = "an" if kind[0] in "aeio" else "a"
     if not isinstance(found, type):
         raise ConfigError(f"{path} is not a class, but of the type {type(found).__name__}")
-    if not is_dataclass(found):
-        raise ConfigError(f"{path} is not a dataclass, as {article} {kind} is: write @dataclass(frozen=True) above it")
+    if not (is_dataclass(found) and getattr(found, "__dataclass_params__").frozen):  # noqa: B009
+        raise ConfigError(
+            f"{path} is not a frozen dataclass, as {article} {kind} is: write @dataclass(frozen=True) above it"
+        )
     if kind == "algorithm":
         missing = [name for name in _METHODS if not callable(getattr(found, name, None))]
         if missing:

@@ -143,6 +143,13 @@ class Bare:
     """No dataclass."""
 
 
+@dataclass
+class Thawed:
+    """Not frozen."""
+
+    loss: LinearLoss
+
+
 @dataclass(frozen=True)
 class Half:
     """No algorithm."""
@@ -362,7 +369,11 @@ def test_a_model_with_a_map_of_ones_own_is_read_where_the_map_is_known(
         ("own_module.inner:Descent", r"there is no module own_module.inner, neither "),
         ("own_module:Descents", r"own_module \(.*own_module.py\) has no class Descents; its classes are: .*Descent, "),
         ("own_module:number", r"own_module:number is not a class, but of the type int$"),
-        ("own_module:Bare", r"is not a dataclass, as an algorithm is: write @dataclass\(frozen=True\) above it$"),
+        (
+            "own_module:Bare",
+            r"is not a frozen dataclass, as an algorithm is: write @dataclass\(frozen=True\) above it$",
+        ),
+        ("own_module:Thawed", r"own_module:Thawed is not a frozen dataclass, as an algorithm is: "),
         ("own_module:Half", r"own_module:Half is not an algorithm: it has no round and no model$"),
         ("own_module:Sines", r"own_module:Sines is not an algorithm: it has no start and no round and no model$"),
         ("own_module:", r"an import path is written package.module:Class$"),
