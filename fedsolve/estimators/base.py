@@ -22,7 +22,7 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.transports import Transport
 from fedsolve.loop.history import Run
 from fedsolve.loop.run import run
-from fedsolve.loop.stopping import CONVERGED, FINISHED
+from fedsolve.loop.stopping import FINISHED
 from fedsolve.losses import LinearLoss, Logistic, Pointwise, Softmax
 from fedsolve.losses.penalised import Intercept
 from fedsolve.numerics.scalars import whole
@@ -49,7 +49,6 @@ class FederatedEstimator(BaseEstimator):
     n_features_in_: int
     feature_names_in_: Array
 
-    _fine: ClassVar[tuple[str, ...]] = (CONVERGED, FINISHED)  # how a run may end without a warning
     _checks: ClassVar[dict[str, object]] = {"accept_sparse": "csr", "dtype": np.float64}  # of X
 
     def fit(self, X: Array, y: Array, sites: Array | None = None, sample_weight: Array | None = None) -> Self:
@@ -116,6 +115,11 @@ class FederatedEstimator(BaseEstimator):
     def _run(self, algorithm: Algorithm, clients: Sequence[Client] | Transport, problem: Problem) -> Run:
         return run(algorithm, clients, rounds=whole("max_iter", self.max_iter, 1), tolerance=self.tol)
 
+    def _reached(self, run: Run) -> bool:
+        """Whether a run came where it should; otherwise `fit` warns."""
+        small = run.model_row.relative_gradient
+        return run.converged or (run.status == FINISHED and small is not None and small <= self.tol)
+
     # ── the same for all ──
 
     def _validated(self, X: Array, y: Array) -> tuple[Array, Array]:
@@ -128,12 +132,16 @@ class FederatedEstimator(BaseEstimator):
     def _take_classes(self, clients: Sequence[Client]) -> None:
         """A classifier learns from clients which classes there are."""
 
+    def _check_rows(self, clients: Sequence[Client]) -> None:
+        """A classifier needs rows of every class."""
+
     def _rows(self, X: Array) -> Array:
         """Rows to predict for, checked: columns with other names, or in another order, are rejected."""
         check_is_fitted(self)
         return validate_data(self, X, reset=False, **self._checks)
 
     def _fit(self, clients: Sequence[Client] | Transport, held: Sequence[Client]) -> Self:
+        self._check_rows(held)
         problem = Problem.of(held)
         loss = self._loss(problem)
         auto = isinstance(self.algorithm, str) and self.algorithm == "auto"
@@ -142,7 +150,7 @@ class FederatedEstimator(BaseEstimator):
         total = found.ledger.total(None)
         self.n_iter_, self.bytes_ = found.rounds, total.bytes_up + total.bytes_down
         self._learn(problem)
-        if found.status not in self._fine:
+        if not self._reached(found):
             warnings.warn(
                 f"{type(self).__name__} ended with status {found.status!r} after {found.rounds} rounds: "
                 f"{found.message}",
@@ -200,14 +208,13 @@ class FederatedClassifier(ClassifierMixin, FederatedEstimator):
                 f"{type(self).__name__} needs at least 2 classes, and y has only one class: {self.classes_.tolist()}"
             )
 
-    def _fit(self, clients: Sequence[Client] | Transport, held: Sequence[Client]) -> Self:
-        absent = self.classes_[class_weights(held, len(self.classes_)) == 0].tolist()
+    def _check_rows(self, clients: Sequence[Client]) -> None:
+        absent = self.classes_[class_weights(clients, len(self.classes_)) == 0].tolist()
         if absent:
             raise ValueError(
                 f"{type(self).__name__}: no site has a row of class {absent[0]!r} with a weight above 0, so that no "
                 "finite fit exists; leave this class out"
             )
-        return super()._fit(clients, held)
 
     def _class_loss(
         self, l2: float, intercept: Intercept, l1: float = 0.0, features: FeatureMap | None = None

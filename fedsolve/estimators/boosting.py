@@ -65,7 +65,6 @@ class BoostingEstimator(FederatedEstimator):
 
     feature_importances_: Array
 
-    _fine: ClassVar[tuple[str, ...]] = (CONVERGED, FINISHED, "rounds", "patience")  # boosting has no minimum to reach
     _checks: ClassVar[dict[str, object]] = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
 
     def __init__(
@@ -118,6 +117,9 @@ class BoostingEstimator(FederatedEstimator):
                 clients = hold_out(held_clients(clients), self.validation_fraction, seed)
         preprocess = KEEP if getattr(algorithm.learner, "accepts_missing", False) else None
         return run(algorithm, clients, stopping=rules, preprocess=preprocess, seed=seed)
+
+    def _reached(self, run: Run) -> bool:
+        return run.status in (CONVERGED, FINISHED, "rounds", "patience")  # there is no minimum to reach
 
     def _stops_early(self, problem: Problem) -> bool:
         if self.early_stopping not in (True, False, "auto"):

@@ -37,7 +37,8 @@ class LinearEstimator(FederatedEstimator):
         model = self.run_.model
         if not isinstance(model, LinearModel):
             raise ConfigError(f"{type(self.run_.algorithm).__name__} makes no linear model, but a {model!r}")
-        self.coef_ = np.ascontiguousarray(model.coef.T)
+        coef = np.ascontiguousarray(model.coef.T)
+        self.coef_ = coef[0] if coef.ndim == 2 and len(coef) == 1 else coef  # as scikit-learn has it for one target
         self.intercept_ = model.w[-1].copy() if model.intercept and model.w.ndim == 2 else float(model.intercept_)
 
     def _predictor(self, X: Array) -> Array:

@@ -62,4 +62,4 @@ class FederatedLogisticRegression(FederatedClassifier, LinearEstimator):
         return eta[:, 0] if eta.shape[1] == 1 else eta
 
     def _plain(self) -> tuple[LogisticRegression, Array]:
-        return LogisticRegression(), self.classes_
+        return LogisticRegression(solver="saga" if self.l1_ratio else "lbfgs"), self.classes_
