@@ -6,7 +6,7 @@
     model.fit_federation(clients)                                          # or of fs.Client objects
 
 They follow scikit-learn: parameters, attributes, errors, pipelines, grid search. `run_` is the finished `fs.Run`.
-`import fedsolve` does not import this room, because scikit-learn takes a second to load.
+`import fedsolve` does not import this room, because scikit-learn adds about a second.
 """
 
 from fedsolve.estimators.boosting import FederatedBoostingClassifier, FederatedBoostingRegressor
