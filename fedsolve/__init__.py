@@ -1,6 +1,6 @@
 """fedsolve: one model from data that may not be pooled, in as few communication rounds as the mathematics allows."""
 
-from fedsolve import data, diagnose, errors, features, selection
+from fedsolve import complexity, data, diagnose, errors, features, selection
 from fedsolve.algorithms import (
     AGD,
     DKRR,
@@ -23,6 +23,7 @@ from fedsolve.algorithms import (
     SHEDLeastSquares,
 )
 from fedsolve.algorithms.base import Finished
+from fedsolve.complexity import OracleComplexity, oracle_complexity
 from fedsolve.curvature.compressors import RandomKPairs, RankR, TopKPairs
 from fedsolve.descent import Armijo
 from fedsolve.distillation import Distil
@@ -110,6 +111,7 @@ __all__ = [
     "NetworkModel",
     "Newton",
     "Nystroem",
+    "OracleComplexity",
     "Participation",
     "Patience",
     "PerClient",
@@ -140,6 +142,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "client_step",
+    "complexity",
     "cross_validate",
     "data",
     "diagnose",
@@ -149,6 +152,7 @@ __all__ = [
     "federation_gain",
     "load_model",
     "loss_grid",
+    "oracle_complexity",
     "run",
     "selection",
     "transports",

@@ -84,7 +84,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="One model from data that may not be pooled, in as few rounds as the mathematics allows.",
+    help="Fit one model to data that several parties hold and may not pool.",
 )
 
 
