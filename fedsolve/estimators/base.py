@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fedsolve.algorithms.base import Algorithm
+from fedsolve.data.preprocessing import Preprocess
 from fedsolve.estimators.choosing import Chosen, named, usual
 from fedsolve.estimators.site_rows import Problem, agreed_classes, class_weights, clients_of, held_clients
 from fedsolve.features import FeatureMap
@@ -113,7 +114,12 @@ class FederatedEstimator(BaseEstimator):
         return usual(loss, loss.order(problem.features, problem.outputs))
 
     def _run(self, algorithm: Algorithm, clients: Sequence[Client] | Transport, problem: Problem) -> Run:
-        return run(algorithm, clients, rounds=whole("max_iter", self.max_iter, 1), tolerance=self.tol)
+        rounds = whole("max_iter", self.max_iter, 1)
+        return run(algorithm, clients, rounds=rounds, tolerance=self.tol, preprocess=self._preprocess(problem))
+
+    def _preprocess(self, problem: Problem) -> Preprocess | None:
+        """What all sites do to their columns first."""
+        return None
 
     def _reached(self, run: Run) -> bool:
         """Whether a run came where it should; otherwise `fit` warns."""

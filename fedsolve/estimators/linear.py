@@ -9,8 +9,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from fedsolve.data.preprocessing import Preprocess
 from fedsolve.errors import ConfigError
 from fedsolve.estimators.base import FederatedEstimator
+from fedsolve.estimators.centring import CENTRED, raw_intercept
 from fedsolve.estimators.site_rows import Problem
 from fedsolve.losses.penalised import Intercept
 from fedsolve.models.linear import LinearModel
@@ -33,13 +35,17 @@ class LinearEstimator(FederatedEstimator):
     def _intercept(self) -> Intercept:
         return "free" if self.fit_intercept else None
 
+    def _preprocess(self, problem: Problem) -> Preprocess | None:
+        return CENTRED if self.fit_intercept and problem.dense else None
+
     def _learn(self, problem: Problem) -> None:
         model = self.run_.model
         if not isinstance(model, LinearModel):
             raise ConfigError(f"{type(self.run_.algorithm).__name__} makes no linear model, but a {model!r}")
         coef = np.ascontiguousarray(model.coef.T)
         self.coef_ = coef[0] if coef.ndim == 2 and len(coef) == 1 else coef  # as scikit-learn has it for one target
-        self.intercept_ = model.w[-1].copy() if model.intercept and model.w.ndim == 2 else float(model.intercept_)
+        intercept = raw_intercept(model.intercept_, coef, model.transform)
+        self.intercept_ = intercept if model.intercept and model.w.ndim == 2 else float(intercept)
 
     def _predictor(self, X: Array) -> Array:
         return safe_sparse_dot(self._rows(X), self.coef_.T, dense_output=True) + self.intercept_

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.client import Client
@@ -26,6 +27,7 @@ class Problem:
     sites     how many sites there are
     features  the number of columns
     outputs   the shape of one target: () for a number, (k,) for k of them
+    dense     whether no site's rows are a sparse matrix
     """
 
     weight: float
@@ -33,6 +35,7 @@ class Problem:
     sites: int
     features: int
     outputs: tuple[int, ...]
+    dense: bool
 
     @classmethod
     def of(cls, clients: Sequence[Client]) -> Problem:
@@ -44,6 +47,7 @@ class Problem:
             len(clients),
             int(first.X.shape[1]),
             () if first.y is None else tuple(map(int, first.y.shape[1:])),
+            not any(sp.issparse(client.X) for client in clients),
         )
 
 
@@ -116,7 +120,10 @@ def agreed_classes(clients: Sequence[Client]) -> Array:
     declared = clients[0].classes
     if declared is not None:
         return np.asarray(declared)
-    labels = [to_numpy(client.y) for client in clients if client.y is not None]
+    unlabelled = [client.name for client in clients if client.y is None]
+    if unlabelled:
+        raise DataError(f"client {unlabelled[0]!r} has no targets: give it y, or leave it out")
+    labels = [to_numpy(client.y) for client in clients]
     if any(one.ndim != 1 for one in labels):
         raise DataError("a classifier takes one label for each row; at some client y has several columns")
     codes = np.unique(np.concatenate(labels))

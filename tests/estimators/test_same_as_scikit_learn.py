@@ -124,6 +124,22 @@ def test_rows_of_weight_0_are_no_rows_not_even_those_of_a_whole_site() -> None:
         np.testing.assert_array_equal(left.coef_, coef)
 
 
+@pytest.mark.parametrize("name", ["ridge", "several targets", "two classes", "three classes", "counts", "lasso"])
+def test_columns_far_from_0_lose_no_digits(name: str) -> None:
+    ours, theirs, y = PAIRS[name]
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    far = Z + np.array([2000.0, -1e5, 1e6, 0.0, 0.0])
+    for one in (ours, theirs):
+        one.set_params(fit_intercept=True)
+    ours.fit(far, y, sites=SITES, sample_weight=WEIGHTS)
+    theirs.fit(Z, y, sample_weight=WEIGHTS)  # the slopes are the same
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6, atol=1e-8)
+    assert ours.n_iter_ < 12
+    assert ours.score(far, y) == pytest.approx(theirs.score(Z, y), rel=1e-6)
+    predictor = ours.run_.model.decision_function(far)
+    np.testing.assert_allclose(predictor, far @ ours.coef_.T.squeeze() + np.squeeze(ours.intercept_), atol=1e-8)
+
+
 def test_more_than_1000_coefficients_are_found_by_conjugate_gradients() -> None:
     rng = np.random.default_rng(0)
     rows = sp.random_array((120, 1200), density=0.05, rng=rng, format="csr")
