@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.data.preprocessing import Preprocess
+from fedsolve.errors import DataError
 from fedsolve.estimators.choosing import Chosen, named, usual
 from fedsolve.estimators.site_rows import Problem, agreed_classes, class_weights, clients_of, held_clients
 from fedsolve.features import FeatureMap
@@ -90,6 +91,12 @@ class FederatedEstimator(BaseEstimator):
             The estimator itself.
         """
         held = held_clients(clients)
+        raw = [client.name for client in held if client.raw]
+        if raw and "ensure_all_finite" not in self._checks:
+            raise DataError(
+                f"client {raw[0]!r} has text columns or missing values, and {type(self).__name__} takes numbers only: "
+                "encode and impute them first, or use fs.run(…, preprocess=…)"
+            )
         self._take_classes(held)
         self.n_features_in_ = int(held[0].X.shape[1])
         if held[0].feature_names is not None:

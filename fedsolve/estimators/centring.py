@@ -6,7 +6,7 @@ their spread, are nearly collinear with an intercept, and coordinate descent cra
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,11 +20,15 @@ from fedsolve.typing import Array
 class Centred(Preprocess):
     """Subtracts from each column its mean over all clients, from sums, and scales nothing."""
 
-    def _agree(self, fed: Federation, transform: Transform) -> Transform:
-        return super()._agree(fed, replace(transform, scale=np.ones(len(transform.columns))))
+    def _fit(self, fed: Federation) -> Transform:
+        totals = self._totals(fed)
+        names = fed.feature_names or tuple(f"x{j}" for j in range(len(totals.weight)))
+        mean = np.divide(totals.total, totals.weight, out=np.zeros(len(names)), where=totals.weight > 0)
+        columns = tuple(self._numeric(name) for name in names)
+        return self._agree(fed, Transform(columns, np.full(len(names), np.nan), mean, np.ones(len(names))))
 
 
-CENTRED = Centred(impute=None)
+CENTRED = Centred(standardise=False, impute=None)
 
 
 def raw_intercept(intercept: Array, coef: Array, transform: Transform | None) -> Array:

@@ -171,6 +171,17 @@ def test_clients_that_are_none(clients: Any) -> None:
         FederatedRidge().fit_federation(clients)
 
 
+def test_clients_whose_columns_are_no_numbers() -> None:
+    holes = np.where(X[3, 1] == X, np.nan, X)
+    for client in (fs.Client("a", holes, TWO == "yes"), fs.Client("a", X.astype(str), TWO == "yes")):
+        with pytest.raises(DataError, match=r"client 'a' has text columns or missing values.*encode and impute"):
+            FederatedLogisticRegression().fit_federation([client])
+    found = FederatedBoostingClassifier(max_iter=1).fit_federation([fs.Client("a", holes, TWO == "yes")])
+    assert found.predict(holes).shape == (160,)
+    with pytest.raises(DataError, match="client 'a' has no targets"):
+        FederatedLogisticRegression().fit_federation([fs.Client("a", X, None)])
+
+
 # ── warnings ──
 
 

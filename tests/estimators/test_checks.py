@@ -26,8 +26,8 @@ BY_ROWS = {"check_sample_weight_equivalence_on_dense_data": "a leaf stands for a
 UNTRIED = {"check_array_api_input"}
 
 QUICK = [
-    FederatedBoostingClassifier(max_iter=4, max_bins=32),
-    FederatedBoostingRegressor(max_iter=4, max_bins=32),
+    FederatedBoostingClassifier(max_iter=2, max_bins=16),
+    FederatedBoostingRegressor(max_iter=2, max_bins=16),
     FederatedElasticNet(),
     FederatedKernelClassifier(n_components=50),
     FederatedKernelRidge(),

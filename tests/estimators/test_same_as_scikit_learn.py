@@ -22,6 +22,7 @@ from fedsolve.estimators import (
 )
 from fedsolve.typing import Array
 from tests.estimators.tables import COUNTS, NAMES, NUMBERS, SEVERAL, SITES, THREE, TWO, WEIGHTS, X
+from tests.extras import optional
 
 TIGHT = {"tol": 1e-12, "max_iter": 100_000}
 # (ours, theirs, targets). newton-cg, because lbfgs ends 1e-6 away from the minimum whatever its tolerance.
@@ -138,6 +139,31 @@ def test_columns_far_from_0_lose_no_digits(name: str) -> None:
     assert ours.score(far, y) == pytest.approx(theirs.score(Z, y), rel=1e-6)
     predictor = ours.run_.model.decision_function(far)
     np.testing.assert_allclose(predictor, far @ ours.coef_.T.squeeze() + np.squeeze(ours.intercept_), atol=1e-8)
+
+
+def test_units_change_nothing_without_a_penalty() -> None:
+    units = np.array([1e8, 1e-8, 1.0, 1e3, 1e-3])
+    for ours, y in (
+        (FederatedRidge(0.0), NUMBERS),
+        (FederatedLogisticRegression(np.inf), TWO),
+        (FederatedLogisticRegression(np.inf), THREE),
+        (FederatedPoissonRegressor(alpha=0.0), COUNTS),
+    ):
+        coef = ours.fit(X, y, sites=SITES).coef_.copy()
+        np.testing.assert_allclose(ours.fit(X * units, y, sites=SITES).coef_ * units, coef, rtol=1e-6, atol=1e-9)
+
+
+def test_torch_clients() -> None:
+    torch = optional("torch")
+    clients = [
+        fs.Client(
+            site, torch.tensor(X[site == SITES]), torch.tensor((TWO == "yes")[site == SITES], dtype=torch.float64)
+        )
+        for site in np.unique(SITES)
+    ]
+    found = FederatedLogisticRegression().fit_federation(clients)
+    np.testing.assert_allclose(found.coef_, FederatedLogisticRegression().fit(X, TWO, sites=SITES).coef_, rtol=1e-9)
+    assert found.classes_.tolist() == [0, 1]
 
 
 def test_more_than_1000_coefficients_are_found_by_conjugate_gradients() -> None:
