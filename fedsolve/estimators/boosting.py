@@ -35,33 +35,36 @@ MANY = 10_000  # rows beyond which early_stopping="auto" stops early, as in scik
 KEEP = Preprocess(standardise=False, impute="keep")  # missing cells stay missing: each split sends them the better way
 
 
+PARAMETERS = """
+Args:
+    learning_rate: How far each tree is followed. Default None: 0.75 over the largest curvature of the loss, which
+        is 0.75 for numbers, 3 for two classes and 1.5 for more. That is larger than scikit-learn's 0.1, because
+        `l2_regularization` shrinks the leaves.
+    max_iter: The most rounds. Default 30. Each site adds `steps` trees in a round.
+    steps: How many trees a site fits in a round. Default 4. More need fewer rounds.
+    max_leaf_nodes: How many leaves a tree has at most. Default 31; None: as many as `max_depth` allows.
+    max_depth: How many splits lie between the root and a leaf at most. Default 6.
+    min_samples_leaf: How many rows of its site a leaf stands for at least, counted in rows whatever their weights.
+        Default 5. A site with fewer rows adds nothing.
+    l2_regularization: Shrinks the leaves, in units of rows. Default None: a tenth of an average site's rows.
+    max_bins: How many bins a column has at most, beside that of missing values. Default 255.
+    early_stopping: Whether each site sets rows aside, and the run ends when their loss no longer falls. Default
+        "auto": with more than 10,000 rows.
+    validation_fraction: The share of rows that each site sets aside. Default 0.1. Clients that hold rows out
+        already (`fs.data.hold_out`) keep theirs.
+    n_iter_no_change: After how many rounds without progress to stop. Default 10. The best model is kept.
+    random_state: Seeds the rows that are set aside. Default 0, as is None.
+    algorithm: "auto" (the default) is `FFGB` with these settings; or an `fs.FFGB` object, whose loss is replaced
+        and whose other settings count instead of those above.
+
+Attributes that `fit` sets:
+    feature_importances_: How much each column adds, as shares that sum to 1.
+    classes_, n_iter_, bytes_, run_: The classes of a classifier, the rounds, the bytes sent in all, and the `fs.Run`.
+"""
+
+
 class BoostingEstimator(FederatedEstimator):
-    """What boosting of numbers and of classes share: all parameters.
-
-    Args:
-        learning_rate: How far each tree is followed. Default None: 0.75 over the largest curvature of the loss, which
-            is 0.75 for numbers, 3 for two classes and 1.5 for more. That is larger than scikit-learn's 0.1, because
-            `l2_regularization` shrinks the leaves.
-        max_iter: The most rounds. Default 30. Each site adds `steps` trees in a round.
-        steps: How many trees a site fits in a round. Default 4. More need fewer rounds.
-        max_leaf_nodes: How many leaves a tree has at most. Default 31; None: as many as `max_depth` allows.
-        max_depth: How many splits lie between the root and a leaf at most. Default 6.
-        min_samples_leaf: How many rows of its site a leaf stands for at least, counted in rows whatever their weights.
-            Default 5. A site with fewer rows adds nothing.
-        l2_regularization: Shrinks the leaves, in units of rows. Default None: a tenth of an average site's rows.
-        max_bins: How many bins a column has at most, beside that of missing values. Default 255.
-        early_stopping: Whether each site sets rows aside, and the run ends when their loss no longer falls. Default
-            "auto": with more than 10,000 rows.
-        validation_fraction: The share of rows that each site sets aside. Default 0.1. Clients that hold rows out
-            already (`fs.data.hold_out`) keep theirs.
-        n_iter_no_change: After how many rounds without progress to stop. Default 10. The best model is kept.
-        random_state: Seeds the rows that are set aside. Default 0, as is None.
-        algorithm: "auto" (the default) is `FFGB` with these settings; or an `fs.FFGB` object, whose loss is replaced
-            and whose other settings count instead of those above.
-
-    Attributes that `fit` sets:
-        feature_importances_: How much each column adds, as shares that sum to 1.
-    """
+    """What boosting of numbers and of classes share."""
 
     feature_importances_: Array
 
@@ -137,10 +140,10 @@ class BoostingEstimator(FederatedEstimator):
 
 
 class FederatedBoostingRegressor(FederatedRegressor, BoostingEstimator):
-    """Boosted trees for numbers. Missing cells (NaN) are learned from as they are.
+    __doc__ = f"""Boosted trees for numbers. Missing cells (NaN) are learned from as they are.
 
-    The trees of each site are seen by the server; `BoostingEstimator` describes the parameters.
-    """
+The server sees the trees of each site.
+{PARAMETERS}"""
 
     def _loss(self, problem: Problem) -> Squared:
         return Squared()
@@ -151,10 +154,10 @@ class FederatedBoostingRegressor(FederatedRegressor, BoostingEstimator):
 
 
 class FederatedBoostingClassifier(FederatedClassifier, BoostingEstimator):
-    """Boosted trees for two or more classes. Missing cells (NaN) are learned from as they are.
+    __doc__ = f"""Boosted trees for two or more classes. Missing cells (NaN) are learned from as they are.
 
-    The trees of each site are seen by the server; `BoostingEstimator` describes the parameters.
-    """
+The server sees the trees of each site.
+{PARAMETERS}"""
 
     def _loss(self, problem: Problem) -> LinearLoss:
         return self._class_loss(0.0, None)

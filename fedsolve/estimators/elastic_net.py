@@ -31,6 +31,9 @@ class FederatedElasticNet(FederatedRegressor, LinearEstimator):
             for ‖w‖₁. With l1_ratio = 0 any algorithm can be given.
         max_iter: The most rounds. Default 1,000.
         tol: How small the subgradient must be, in the problem's own units. Default 1e-8.
+
+    Attributes that `fit` sets: `coef_`, `intercept_`, `n_iter_` (rounds), `bytes_` (sent in all) and `run_` (the
+    `fs.Run`).
     """
 
     _several_targets: ClassVar[bool] = True

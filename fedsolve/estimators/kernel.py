@@ -95,6 +95,9 @@ class FederatedKernelRidge(FederatedRegressor, KernelEstimator):
             algorithm, its class, or an object, whose loss is replaced.
         max_iter: The most rounds. Default 1,000.
         tol: How small the gradient must be, in the problem's own units. Default 1e-8.
+
+    Attributes that `fit` sets: `features_` (the map), `coef_` (of its features), `n_iter_` (rounds), `bytes_` (sent in
+    all) and `run_` (the `fs.Run`).
     """
 
     _several_targets: ClassVar[bool] = True
@@ -147,6 +150,9 @@ class FederatedKernelClassifier(FederatedClassifier, KernelEstimator):
             algorithm, its class, or an object, whose loss is replaced.
         max_iter: The most rounds. Default 1,000.
         tol: How small the gradient must be, in the problem's own units. Default 1e-8.
+
+    Attributes that `fit` sets: `classes_`, `features_` (the map), `coef_` (of its features), `n_iter_` (rounds),
+    `bytes_` (sent in all) and `run_` (the `fs.Run`).
     """
 
     def __init__(

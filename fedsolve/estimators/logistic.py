@@ -28,6 +28,9 @@ class FederatedLogisticRegression(FederatedClassifier, LinearEstimator):
             otherwise. Or the name of an algorithm, its class, or an object, whose loss is replaced.
         max_iter: The most rounds. Default 1,000.
         tol: How small the gradient must be, in the problem's own units. Default 1e-8.
+
+    Attributes that `fit` sets: `coef_`, `intercept_`, `classes_`, `n_iter_` (rounds), `bytes_` (sent in all) and
+    `run_` (the `fs.Run`).
     """
 
     def __init__(

@@ -28,6 +28,9 @@ class FederatedRidge(FederatedRegressor, LinearEstimator):
             algorithm, its class, or an object, whose loss is replaced.
         max_iter: The most rounds. Default 1,000.
         tol: How small the gradient must be, in the problem's own units. Default 1e-8.
+
+    Attributes that `fit` sets: `coef_`, `intercept_`, `n_iter_` (rounds), `bytes_` (sent in all) and `run_` (the
+    `fs.Run`).
     """
 
     _several_targets: ClassVar[bool] = True
