@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import ElasticNet, LogisticRegression, PoissonRegressor, Ridge
 
@@ -139,6 +140,20 @@ def test_columns_far_from_0_lose_no_digits(name: str) -> None:
     assert ours.score(far, y) == pytest.approx(theirs.score(Z, y), rel=1e-6)
     predictor = ours.run_.model.decision_function(far)
     np.testing.assert_allclose(predictor, far @ ours.coef_.T.squeeze() + np.squeeze(ours.intercept_), atol=1e-8)
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine], ids=lambda load: load.__name__)
+def test_classes_from_raw_columns_of_real_data(load: Any) -> None:
+    rows, y = load(return_X_y=True)
+    ours = FederatedLogisticRegression().fit(rows, y, sites=np.arange(len(y)) % 4)
+    assert_alike(ours, LogisticRegression(solver="newton-cholesky", **TIGHT).fit(rows, y))
+
+
+def test_an_elastic_net_of_raw_columns_of_real_data() -> None:
+    rows, y = load_diabetes(return_X_y=True, scaled=False)
+    ours = FederatedElasticNet(10.0, l1_ratio=0.9).fit(rows, y, sites=np.arange(len(y)) % 4)
+    assert_alike(ours, ElasticNet(10.0, l1_ratio=0.9, tol=1e-14, max_iter=10**6).fit(rows, y))
+    assert (ours.coef_ == 0).any()
 
 
 def test_units_change_nothing_without_a_penalty() -> None:
