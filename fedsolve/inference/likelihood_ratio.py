@@ -45,7 +45,7 @@ def likelihood_ratio_test(smaller: FinishedRun | Summary, larger: FinishedRun | 
     For a Gaussian model the statistic is n log(RSS₀/RSS₁), with the scale profiled out, as statsmodels' OLS has it.
 
     Args:
-        smaller, larger: Two runs, or their summaries, on the same rows; the smaller one's columns are among the other's.
+        smaller, larger: Two runs, or their summaries, on the same rows; the smaller's columns are among the larger's.
 
     Raises:
         ConfigError: If the models are not nested: other losses, other rows, or columns that only the smaller one has;
