@@ -225,14 +225,15 @@ def _check_maximum(
     """Raise DataError unless the run has ended at a maximum of the likelihood."""
     names = [one.name for one in columns]
     if not loss.l2 and not isinstance(loss, Squared):
-        places = list(told.one_sided)  # an aliased one too: the direction exists, whatever it is called
+        places, how = list(told.one_sided), ""  # an aliased one too: the direction exists, whatever it is called
         if not places and run.status == "diverged":
             places = list(vanished(found.bread, answers.sums, loss.intercept is not None))
+            how = "some combination of "
         if places:
             raise DataError(
-                "no finite maximum-likelihood estimate exists: the likelihood rises for ever as the weights of these "
-                f"columns grow ({named(places, names, told)}). Leave them out, merge the category with another, or add "
-                "a penalty, l2 > 0"
+                f"no finite maximum-likelihood estimate exists: the likelihood rises for ever along {how}these columns "
+                f"({named(places, names, told)}). Leave them out, merge the category with another, or add a penalty, "
+                "l2 > 0"
             )
     if run.status == "diverged":
         raise DataError(f"there is no summary, because the run {_ended(run)}")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 HEADS = {"model": "std. error", "robust": "robust s.e.", "clustered": "clustered s.e."}
 SAID = {"model": "model-based", "robust": "robust (HC0)", "clustered": "robust, clustered by site"}
+LEAST_COLUMNS = 6  # up to the interval
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     one: "\\" + one for one in "&%$#_{}"
 }
@@ -94,8 +95,8 @@ def fit_figures(summary: Summary) -> list[tuple[str, str]]:
     return found
 
 
-def as_text(summary: Summary) -> str:
-    """The whole summary."""
+def as_text(summary: Summary, width: int | None = None) -> str:
+    """The whole summary; where it would be wider than `width`, without its last columns."""
     title = f"{summary.family} model, {SAID[summary.errors]} standard errors"
     figures = fit_figures(summary)
     half = (len(figures) + 1) // 2
@@ -108,14 +109,18 @@ def as_text(summary: Summary) -> str:
             other, written = figures[half + place]
             line += f"    {other:<{widths[1]}}  {written:>12}"
         lines.append(line)
-    parts = [title, "=" * len(title), *lines, "", *_aligned(summary)]
+    parts = [title, "=" * len(title), *lines, "", *_aligned(summary, width)]
     return "\n".join([*parts, *([""] if summary.notes else []), *(f"• {note}" for note in summary.notes)])
 
 
-def _aligned(summary: Summary) -> list[str]:
+def _aligned(summary: Summary, width: int | None) -> list[str]:
     heads, parts = headings(summary), groups(summary)
     bodies = [[cells(summary, one) for one in part] for _, part in parts]
     widths = [max(len(row[i]) for row in (heads, *(row for body in bodies for row in body))) for i in range(len(heads))]
+    shown = len(widths)
+    while width is not None and shown > LEAST_COLUMNS and sum(widths[:shown]) + 2 * (shown - 1) > width:
+        shown -= 1
+    heads, widths, bodies = heads[:shown], widths[:shown], [[row[:shown] for row in body] for body in bodies]
 
     def line(row: list[str]) -> str:
         first, *rest = (

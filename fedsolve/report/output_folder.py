@@ -38,8 +38,10 @@ CONFIG, HISTORY, LEDGER, MODEL = "config.toml", "history.jsonl", "ledger.csv", "
 CHOSEN = "chosen.toml"
 SUMMARY, FIGURE, REPORT, CHECKPOINT = "summary.json", "convergence.png", "report.html", "checkpoint.bin"
 HELD_OUT = "held_out.png"
+COEFFICIENTS, FOREST = "coefficients.csv", "forest.png"
 CHECKPOINT_LEDGER, CHECKPOINT_LOCK = CHECKPOINT + ".ledger", CHECKPOINT + ".lock"
-OURS = (CONFIG, CHOSEN, HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, HELD_OUT, REPORT, CHECKPOINT, CHECKPOINT_LEDGER)
+RESULTS = (CONFIG, CHOSEN, HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, HELD_OUT, COEFFICIENTS, FOREST, REPORT)
+OURS = (*RESULTS, CHECKPOINT, CHECKPOINT_LEDGER)
 LEFT = (*OURS, CHECKPOINT_LOCK)  # what a run that was killed may leave
 
 
