@@ -37,7 +37,7 @@ def draw(summary: Summary, standardised: bool | None = None, kind: str = "png") 
     FigureCanvasAgg(figure)
     axis = figure.subplots()
     _draw_lines(axis, summary, lines)
-    unit = "of one standard deviation" if standardised else "of one raw unit"
+    unit = "of one standard deviation (or category)" if standardised else "of one raw unit"
     name = summary.ratio_name
     effect = f"{name[0].upper()}{name[1:]}" if name is not None else "Change of the target"
     axis.set_xlabel(f"{effect} {unit}, with {100 * summary.level:g} % intervals ({summary.errors} standard errors)")

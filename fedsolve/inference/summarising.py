@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from fedsolve.inference.reopened import FinishedRun, reopened
 from fedsolve.inference.score_sums import FEW, TOTALS
 from fedsolve.inference.standard_errors import Answers, StandardErrors
 from fedsolve.inference.summarised import INTERCEPT, Errors, Summary
-from fedsolve.inference.summary_notes import notes
+from fedsolve.inference.summary_notes import lost_sites, notes
 from fedsolve.losses import LinearLoss, Logistic, Poisson, Softmax, Squared
 from fedsolve.models.linear import LinearModel
 from fedsolve.numerics.linalg import to_numpy
@@ -90,9 +91,10 @@ def summary(
         ledger = Ledger()
         ledger.records += fed.ledger.records[before:]
         names = fed.feature_names
-        lost = fed.position().lost
+        lost = tuple(session.fed.position().lost)
         sites = tuple(name for name in fed.clients if name not in lost)
-    return _summarised(run, protocol, answers, w, names, sites, ledger, (errors, level, use_t))
+    found = _summarised(run, protocol, answers, w, names, sites, ledger, (errors, level, use_t))
+    return replace(found, notes=(*found.notes, *lost_sites(lost)))
 
 
 # ── before the clients are asked ──
@@ -114,8 +116,8 @@ def _linear(run: FinishedRun) -> tuple[LinearModel, LinearLoss]:
     model, loss = run.model, getattr(run.algorithm, "loss", None)
     if not isinstance(model, LinearModel):
         raise ConfigError(
-            f"there is no summary of a {type(model).__name__}: standard errors belong to the coefficients of a linear "
-            "model, and the parameters of a network, an ensemble or a kernel expansion mean nothing one by one"
+            f"there is no summary of this model, {type(model).__name__}: standard errors belong to the coefficients of a "
+            "linear model, and the parameters of a network, an ensemble or a kernel expansion mean nothing one by one"
         )
     if not isinstance(loss, LinearLoss) or type(loss) not in FAMILIES:
         raise ConfigError(

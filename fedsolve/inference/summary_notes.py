@@ -30,9 +30,7 @@ def notes(
     """One sentence or two each."""
     loss, said = protocol.loss, list[str]()
     said += _penalty(loss)
-    for name, parts in list(aliased.items())[:MOST_NAMED]:
-        of = f"a linear combination of {_listed(parts)}" if parts else "zero in all rows"
-        said.append(f"{name} is {of}: it has no estimate of its own, and the others are as if it were left out.")
+    said += _aliased(aliased)
     if found.aliases.least < NEARLY:
         said.append(
             "Some columns are nearly collinear, or far from zero for their spread: standard errors may have lost half "
@@ -59,6 +57,11 @@ def notes(
     return tuple(said)
 
 
+def lost_sites(names: Sequence[str]) -> list[str]:
+    """That some sites are not part of it."""
+    return [f"The model is not fitted to the rows of {_listed(names)}: lost during the run."] if names else []
+
+
 def _penalty(loss: LinearLoss) -> list[str]:
     if not loss.l2:
         return []
@@ -67,6 +70,17 @@ def _penalty(loss: LinearLoss) -> list[str]:
         "estimates are pulled towards zero. Model-based intervals hold the coefficient with the stated probability "
         "under the prior that the penalty stands for; robust ones are about the penalised coefficient, and ignore the "
         "pull. There are no p values. Fit without a penalty to test."
+    ]
+
+
+def _aliased(aliased: Mapping[str, tuple[str, ...]]) -> list[str]:
+    if not aliased:
+        return []
+    each = [f"{name} ({f'of {_listed(parts)}' if parts else 'zero in all rows'})" for name, parts in aliased.items()]
+    return [
+        "These columns are linear combinations of others, so that they have no estimates of their own, and the rest is "
+        f"as if they were left out: {'; '.join(each[:MOST_NAMED])}"
+        + (f"; and {len(each) - MOST_NAMED} more." if len(each) > MOST_NAMED else ".")
     ]
 
 
