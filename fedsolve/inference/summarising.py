@@ -116,7 +116,7 @@ def _linear(run: FinishedRun) -> tuple[LinearModel, LinearLoss]:
     model, loss = run.model, getattr(run.algorithm, "loss", None)
     if not isinstance(model, LinearModel):
         raise ConfigError(
-            f"there is no summary of this model, {type(model).__name__}: standard errors belong to the coefficients of a "
+            f"there is no summary of this model, {type(model).__name__}: standard errors belong to coefficients of a "
             "linear model, and the parameters of a network, an ensemble or a kernel expansion mean nothing one by one"
         )
     if not isinstance(loss, LinearLoss) or type(loss) not in FAMILIES:

@@ -288,6 +288,26 @@ def test_a_target_far_from_zero() -> None:
     assert found.standard_errors()[0] == pytest.approx(fit.bse, rel=1e-6)
 
 
+def coverage(sites: int, trials: int = 4000, rows: int = 20) -> float:
+    """How often a clustered 95 % interval holds the coefficient of a column that is the same in all rows of a site,
+    with site effects of half the noise's deviation: least squares on site means, as all sites are equally large."""
+    rng = np.random.default_rng([0, sites])
+    x, effect = rng.standard_normal((trials, sites)), 0.5 * rng.standard_normal((trials, sites))
+    y = effect + rng.standard_normal((trials, sites)) / rows**0.5
+    x = x - x.mean(axis=1, keepdims=True)
+    b = (x * y).sum(axis=1) / (x * x).sum(axis=1)
+    r = y - y.mean(axis=1, keepdims=True) - b[:, None] * x
+    factor = sites / (sites - 1) * (sites * rows - 1) / (sites * rows - 2)
+    error = np.sqrt(factor * ((x * r) ** 2).sum(axis=1)) / (x * x).sum(axis=1)
+    return float((np.abs(b) <= stats.norm.isf(0.025) * error).mean())
+
+
+def test_why_few_sites_have_no_clusters() -> None:
+    """The figures of docs/summary.md."""
+    found = {sites: round(100 * coverage(sites)) for sites in (4, 10, 20, 50)}
+    assert found == {4: 61, 10: 84, 20: 90, 50: 92}
+
+
 # ── likelihood ratio ──
 
 
