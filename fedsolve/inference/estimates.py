@@ -67,7 +67,7 @@ def estimates(protocol: StandardErrors, answers: Answers, w: Array) -> Estimates
     if answers.site_scores is not None:
         U = np.stack(list(answers.site_scores.values()))
         G, n = len(U), found.observations
-        factor = G / (G - 1) * (n - 1) / (n - parameters) if G > 1 else np.nan
+        factor = G / (G - 1) * (n - 1) / (n - parameters) if G > 1 and n > parameters else np.nan
         covariances["clustered"] = factor * (bread @ (U.T @ U) @ bread)
     # An exact fit leaves rounding over rounding.
     floor = np.finfo(np.float64).eps * max(found.null_deviance, 1e-300) / found.observations

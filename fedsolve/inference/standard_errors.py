@@ -20,6 +20,7 @@ from fedsolve.wire.messages import Purpose
 MOST_PARAMETERS = 1024  # two matrices of this order are 8 MB from each client
 LEAST_SITES = 20
 NEWTON_STEPS, SMALL_STEP = 50, 1e-12
+ROUNDING = 1e-9  # of an eigenvalue, with the diagonal as the unit
 
 
 @dataclass(frozen=True)
@@ -149,11 +150,22 @@ class StandardErrors:
         }
         for name, shape in shapes.items():
             array = getattr(found, name)
-            if array.shape != shape or not np.isfinite(array).all():
+            if array.shape != shape:
                 raise DataError(f"the sums of the clients have {name} of shape {array.shape}, expected {shape}")
+            if not np.isfinite(array).all():
+                raise DataError(f"the sums of the clients have {name} that are not finite: coefficients are too large")
         for name in ("hessian", "outer"):
             matrix = getattr(found, name).full()
-            if matrix.shape != (order, order) or not np.isfinite(matrix).all() or (np.diag(matrix) < 0).any():
+            if matrix.shape != (order, order) or not _is_sum_of_squares(matrix):
                 raise DataError(f"the clients' {name} is not a sum of squares: a client has sent something else")
         if not found.totals[0] > 0 or found.samples <= 0:
             raise DataError("no client has rows that count")
+
+
+def _is_sum_of_squares(matrix: Array) -> bool:
+    """Whether all eigenvalues are at least zero, to rounding, in units in which the diagonal is one."""
+    squares = np.diag(matrix)
+    if not np.isfinite(matrix).all() or (squares < 0).any():
+        return False
+    units = np.sqrt(np.where(squares > 0, squares, 1.0))
+    return float(np.linalg.eigvalsh(matrix / np.outer(units, units))[0]) >= -ROUNDING * len(matrix)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fedsolve.algorithms.base import includes_server
 from fedsolve.data.fitted_transform import Transform
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.federation import Federation
@@ -73,7 +74,7 @@ def summary(
     protocol = python_numbers(protocol)
     session = _session(run)
     model, loss = _linear(run)
-    if not np.isfinite(model.w).all():
+    if not np.isfinite(model.w).all() or (run.status == "diverged" and isinstance(loss, Squared)):
         raise DataError(f"there is no summary, because the run {_ended(run)}")
     asking: AbstractContextManager[Federation]
     if session.closed:
@@ -128,6 +129,11 @@ def _linear(run: FinishedRun) -> tuple[LinearModel, LinearLoss]:
         raise ConfigError(
             f"there is no summary of a model of {type(loss.features).__name__} features: its weights belong to "
             "features and not to columns, so that their standard errors would answer no question about a column"
+        )
+    if includes_server(run.algorithm):
+        raise ConfigError(
+            "there is no summary of a fit to which the server's own rows belong: its clients alone have another "
+            "maximum; give the server's rows to a client of its own"
         )
     if loss.l1:
         raise ConfigError(

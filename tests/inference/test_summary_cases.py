@@ -6,17 +6,20 @@ import copy
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import statsmodels.api as sm
 from scipy import stats
 
 import fedsolve as fs
 from fedsolve.cli.main import app
 from fedsolve.inference.aliased import find_aliases, inverse
+from fedsolve.numerics.structured_arrays import Symmetric
 from tests.faults.test_lost import Road
 from tests.inference.summary_reference import check, glm, pooled
 from tests.inference.test_summary import NAMES, clients, run
@@ -439,3 +442,90 @@ def test_a_run_file_whose_model_has_no_summary(tmp_path: Path, capsys: pytest.Ca
     assert said["status"] == "converged"
     assert "l1 penalty" in said["inference"]["message"]
     assert "l1 penalty" in (folder / "report.html").read_text()
+
+
+# ── site intercepts ──
+
+
+@pytest.mark.parametrize("preprocess", [None, fs.data.Preprocess()])
+def test_site_intercepts_equal_dummies(preprocess: fs.data.Preprocess | None) -> None:
+    X, y = binary()
+    made = from_rows(X, y, NAMES)
+    held = fs.data.hold_out(made, 0.2)
+    by_site, found_preprocess = fs.data.site_intercepts(held, preprocess, reference="site-1")
+    done = fs.run(fs.Newton(FREE), by_site, preprocess=found_preprocess, tolerance=1e-11)
+    rows = pooled(held)
+    sites = np.repeat([client.name for client in held], [client.n_samples for client in held])
+    dummies = np.column_stack([sites == "site-0", sites == "site-2"]).astype(float)
+    found = done.summary()
+    check(found, glm("binomial", np.column_stack([rows["X"], dummies]), rows["y"]))
+    assert found.names == ("(intercept)", *NAMES, "site=site-0", "site=site-2")
+    assert by_site[0].held is not None
+    assert by_site[0].held.X[0, -1] == "site-0"
+    new = np.array([[0.1, 0.2, 0.3, "site-2"]], dtype=object)
+    assert done.model.predict(new).shape == (1,)
+    with pytest.raises(fs.errors.DataError, match="none of the declared"):
+        done.model.predict(np.array([[0.1, 0.2, 0.3, "elsewhere"]], dtype=object))
+
+
+def test_site_intercepts_that_cannot_be() -> None:
+    X, y = binary()
+    made = from_rows(X, y, NAMES)
+    with pytest.raises(fs.errors.ConfigError, match="reference is the name of a client"):
+        fs.data.site_intercepts(made, reference="nowhere")
+    with pytest.raises(fs.errors.ConfigError, match="not both"):
+        fs.data.site_intercepts(made, reference="site-1", full=True)
+    with pytest.raises(fs.errors.ConfigError, match="at least two"):
+        fs.data.site_intercepts(made[:1])
+    with pytest.raises(fs.errors.DataError, match="has a column 'dose' already"):
+        fs.data.site_intercepts(made, column="dose")
+    with pytest.raises(fs.errors.DataError, match="sparse"):
+        fs.data.site_intercepts([fs.Client(c.name, sp.csr_array(c.X), c.y) for c in made])
+
+
+def test_a_site_of_one_outcome_has_no_intercept_of_its_own() -> None:
+    X, y = binary()
+    made = [*from_rows(X, y, NAMES), fs.Client("clinic", X[:9], np.ones(9), feature_names=NAMES)]
+    by_site, preprocess = fs.data.site_intercepts(made, fs.data.Preprocess())
+    done = fs.run(fs.Newton(FREE), by_site, preprocess=preprocess)
+    with pytest.raises(fs.errors.DataError, match=r"\(site=clinic: one outcome only\)"):
+        done.summary()
+
+
+# ── others ──
+
+
+def test_sums_that_cannot_be_are_rejected() -> None:
+    done = run(clients("binomial"), "binomial")
+    protocol = fs.StandardErrors(done.algorithm.loss)  # type: ignore[attr-defined]
+    with fs.Session(clients("binomial"), also={"summary": protocol}) as session:
+        fs.run(fs.Newton(protocol.loss), session, preprocess=fs.data.Preprocess())
+        good = protocol.ask(session.fed, done.model.w).sums
+        wrong = good.hessian.full() - 2 * np.diag(np.diag(good.hessian.full()))
+        for name, bad in (
+            ("hessian", Symmetric(wrong)),
+            ("outer", Symmetric(np.full((4, 4), 2.0) - np.eye(4))),  # an eigenvalue of −1
+            ("score", good.score[:2]),
+            ("score", good.score * np.nan),
+        ):
+            with pytest.raises(fs.errors.DataError, match=r"the (clients'|sums of the clients)"):
+                protocol._check(replace(good, **{name: bad}), session.fed, 4)
+
+
+def test_a_fit_with_rows_of_the_server() -> None:
+    class Both(fs.Newton):
+        includes_server = True
+
+    done = run(clients("binomial"), "binomial")
+    with pytest.raises(fs.errors.ConfigError, match="server's own rows"):
+        fs.summary(replace(done, algorithm=Both(FREE)))
+
+
+def test_class_names_in_a_run_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.toml"
+    text = RUN_FILE.replace("diabetes", "wine").replace('name = "Squared"', 'name = "Softmax", classes = 3')
+    file.write_text(text.replace('site_intercepts = "client-1"\n', ""))
+    command("run", str(file), "--output", str(tmp_path / "out"), "--json")
+    found = json.loads(capsys.readouterr().out)["inference"]
+    assert found["status"] == "error"  # thirteen columns separate the wines
+    assert "combination of these columns" in found["message"]
