@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from fedsolve.errors import ConfigError
+from fedsolve.inference.summary_text import SAID
 
 if TYPE_CHECKING:
     from fedsolve.inference.summarised import Summary
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
+MARKERS = "osD^vPX"  # one for each seven outcomes
 FORMATS = ("png", "svg", "pdf")
 MOST_LINES = 60
 UNLIKE = 100.0  # raw units differ by more: effects of one standard deviation are drawn instead
@@ -40,7 +42,7 @@ def draw(summary: Summary, standardised: bool | None = None, kind: str = "png") 
     unit = "of one standard deviation (or category)" if standardised else "of one raw unit"
     name = summary.ratio_name
     effect = f"{name[0].upper()}{name[1:]}" if name is not None else "Change of the target"
-    axis.set_xlabel(f"{effect} {unit}, with {100 * summary.level:g} % intervals ({summary.errors} standard errors)")
+    axis.set_xlabel(f"{effect} {unit}\n{100 * summary.level:g} % intervals, {SAID[summary.errors]} standard errors")
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=150)
     return buffer.getvalue()
@@ -74,7 +76,7 @@ def _draw_lines(axis: Axes, summary: Summary, lines: list[Line]) -> None:
         label = f"{summary.outcomes[a]} against {summary.reference}" if several and a not in seen else None
         seen.add(a)
         axis.plot([left, right], [place, place], color=colour, linewidth=1.6)
-        axis.plot([middle], [place], "o", color=colour, markersize=5, label=label)
+        axis.plot([middle], [place], MARKERS[a // len(COLOURS) % len(MARKERS)], color=colour, markersize=5, label=label)
     _dress(axis, lines, ratios, several)
 
 
@@ -89,7 +91,7 @@ def _dress(axis: Axes, lines: list[Line], ratios: bool, several: bool) -> None:
     axis.spines[["top", "right", "left"]].set_visible(False)
     axis.tick_params(axis="y", length=0)
     if several:
-        axis.legend(frameon=False, loc="best")
+        axis.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
 
 
 def _log_scale(axis: Axes) -> None:

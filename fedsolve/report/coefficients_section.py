@@ -19,7 +19,7 @@ def coefficients_section(found: Summary | str, forest: bytes | None = None) -> H
         f"A {found.family} model in the units of the raw columns; standard errors are {ERRORS[found.errors]}. "
         "“standardised” is the change that one standard deviation of a numeric column makes."
     )
-    heads = [(name, place > 0) for place, name in enumerate(headings(found))]
+    heads = [(name or "column", place > 0) for place, name in enumerate(headings(found))]
     parts: list[Html] = []
     for heading, lines in groups(found):
         parts += [element("h3", heading)] if heading else []
