@@ -14,7 +14,7 @@ import numpy as np
 
 from fedsolve.inference.design_columns import DesignColumn
 from fedsolve.inference.score_sums import FEW, ScoreSums
-from fedsolve.losses import LinearLoss, Poisson, Squared
+from fedsolve.losses import LinearLoss, Logistic, Poisson, Softmax, Squared
 from fedsolve.typing import Array
 
 VANISHED = 1e-5  # of the column's sum of squares: curvature that the other columns leave to it, per row
@@ -58,6 +58,18 @@ def inspect_columns(loss: LinearLoss, sums: ScoreSums, columns: Sequence[DesignC
     return Columns(
         binary, tuple(np.flatnonzero(few).tolist()), tuple(np.flatnonzero(one_sided).tolist()), sums.counts.shape[2]
     )
+
+
+def missing_outcome(loss: LinearLoss, sums: ScoreSums, labels: Sequence[object]) -> str | None:
+    """That an outcome never occurs, so that the intercept itself has no finite estimate; None if all do."""
+    if isinstance(loss, Softmax):
+        never = [str(label) for label, total in zip(labels, sums.null.tolist(), strict=True) if total <= 0]
+        return f"no row has the outcome {' or '.join(never)}" if never else None
+    if isinstance(loss, Poisson) and not sums.null[0] > 0:
+        return "all counts are zero"
+    if isinstance(loss, Logistic) and not 0 < sums.null[0] < sums.totals[0]:
+        return "all rows have the same outcome"
+    return None
 
 
 def vanished(bread: Array, sums: ScoreSums, intercept: bool) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy.special import chdtrc  # scipy.stats takes long to import
 
 from fedsolve.errors import ConfigError
 from fedsolve.inference.reopened import FinishedRun
@@ -76,7 +76,7 @@ def likelihood_ratio_test(smaller: FinishedRun | Summary, larger: FinishedRun | 
             "they are not nested: are their columns preprocessed in the same way?"
         )
     statistic = max(statistic, 0.0)
-    return LikelihoodRatio(statistic, df, float(stats.chi2(df).sf(statistic)), added)
+    return LikelihoodRatio(statistic, df, float(chdtrc(df, statistic)), added)
 
 
 def _check_rows(one: Summary, other: Summary) -> None:

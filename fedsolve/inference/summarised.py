@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtr, ndtri, stdtr, stdtrit  # scipy.stats takes long to import
 
 from fedsolve.errors import ConfigError
 from fedsolve.federation.ledger import Ledger
@@ -126,7 +126,7 @@ class Summary:
         reach = self._quantile() * error
         low, high = estimate - reach, estimate + reach
         z = None if self.l2 or gone or not error > 0 else estimate / error
-        p = None if z is None else float(2 * self._distribution().sf(abs(z)))
+        p = None if z is None else self._p(z)
         has_ratio = self.ratio_name is not None and name != INTERCEPT and not gone
         ratio, ratio_low, ratio_high = ((_exp(one) if has_ratio else None) for one in (estimate, low, high))
         return Coefficient(
@@ -134,11 +134,13 @@ class Summary:
             float(self.standardised[a, j]), standardised, errors,
         )  # fmt: skip
 
-    def _distribution(self) -> stats.rv_continuous:
-        return stats.t(self.fit.residual_df) if self.use_t else stats.norm()
+    def _p(self, z: float) -> float:
+        """The two-sided p value."""
+        return float(2 * (stdtr(self.fit.residual_df, -abs(z)) if self.use_t else ndtr(-abs(z))))
 
     def _quantile(self) -> float:
-        return float(self._distribution().isf((1 - self.level) / 2))
+        upper = (1 + self.level) / 2
+        return float(stdtrit(self.fit.residual_df, upper) if self.use_t else ndtri(upper))
 
     # ── for people and files ──
 

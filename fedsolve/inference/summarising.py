@@ -16,7 +16,7 @@ from fedsolve.federation.ledger import Ledger
 from fedsolve.federation.session import Session
 from fedsolve.inference.design_columns import DesignColumn, design_columns, raw_map, standardised_map
 from fedsolve.inference.estimates import Estimates, estimates
-from fedsolve.inference.existence import Columns, inspect_columns, named, vanished
+from fedsolve.inference.existence import Columns, inspect_columns, missing_outcome, named, vanished
 from fedsolve.inference.judging import as_weights
 from fedsolve.inference.reopened import FinishedRun, reopened
 from fedsolve.inference.score_sums import FEW, TOTALS
@@ -210,8 +210,13 @@ def _outcomes(loss: LinearLoss, model: LinearModel) -> tuple[tuple[str, ...], st
     """The labels that are compared with the first, and the first; of two classes or none, no labels."""
     if not isinstance(loss, Softmax):
         return ("",), ""
-    labels = [str(one) for one in (model.classes or range(loss.classes))]
+    labels = _labels(loss, model)
     return tuple(labels[1:]), labels[0]
+
+
+def _labels(loss: LinearLoss, model: object) -> list[str]:
+    """What the classes are called."""
+    return [str(one) for one in (getattr(model, "classes", None) or range(getattr(loss, "classes", 0)))]
 
 
 def _missing(transform: Transform | None, answers: Answers) -> int | None:
@@ -232,6 +237,8 @@ def _check_maximum(
 ) -> None:
     """Raise DataError unless the run has ended at a maximum of the likelihood."""
     names = [one.name for one in columns]
+    if not loss.l2 and (why := missing_outcome(loss, answers.sums, _labels(loss, run.model))) is not None:
+        raise DataError(f"no finite maximum-likelihood estimate exists: {why}")
     if not loss.l2 and not isinstance(loss, Squared):
         places, how = list(told.one_sided), ""  # an aliased one too: the direction exists, whatever it is called
         if not places and run.status == "diverged":

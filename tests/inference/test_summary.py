@@ -167,6 +167,46 @@ def test_sparse_clients() -> None:
     check(done.summary(), glm("binomial", dense, np.concatenate([y[0::2], y[1::2]])))
 
 
+def test_columns_in_another_order_at_each_site() -> None:
+    made = clients("binomial")
+    orders = ([2, 0, 1], [1, 2, 0], [0, 1, 2], [0, 2, 1])
+    mixed = [
+        fs.Client(c.name, c.X[:, order], c.y, feature_names=[NAMES[j] for j in order])
+        for c, order in zip(made, orders, strict=True)
+    ]
+    found, rows = run(mixed, "binomial").summary(), pooled(made)
+    assert found.names == ("(intercept)", "weight", "dose", "age")
+    Z = (rows["X"] - rows["X"].mean(axis=0)) / rows["X"].std(axis=0)
+    check(found, glm("binomial", Z[:, [2, 0, 1]], rows["y"]), standardised=True)
+
+
+@pytest.mark.parametrize("family", ["binomial", "Poisson"])
+def test_outcomes_between_whole_numbers(family: str) -> None:
+    rng = np.random.default_rng(0)
+    made = [fs.Client(c.name, c.X, rng.random(c.n_samples), feature_names=NAMES) for c in clients(family)]
+    rows = pooled(made)
+    check(run(made, family).summary(), glm(family, rows["X"], rows["y"]))
+
+
+def test_rows_of_weight_zero_do_not_count() -> None:
+    made = clients("Gaussian")
+    weighted = [fs.Client(c.name, c.X, c.y, (np.arange(c.n_samples) != 1).astype(float)) for c in made]
+    done = run(weighted, "Gaussian")
+    rows = pooled([c if c.n_samples == 1 else fs.Client(c.name, np.delete(c.X, 1, 0), np.delete(c.y, 1)) for c in made])
+    for kind in ("frequency", "reliability"):
+        found = done.summary(fs.StandardErrors(done.algorithm.loss, weights=kind))  # type: ignore[attr-defined, arg-type]
+        check(found, glm("Gaussian", rows["X"], rows["y"]))
+        assert found.rows == len(rows["y"])
+
+
+@pytest.mark.parametrize("algorithm", [fs.GIANT, fs.SHED, fs.FedNL, fs.FedNewtonCG, fs.Scaffold])
+def test_any_algorithm_that_reaches_the_pooled_fit(algorithm: Any) -> None:
+    made, loss = clients("binomial"), fs.Logistic(intercept="free")
+    found = fs.run(algorithm(loss), made, preprocess=fs.data.Preprocess(), rounds=500, tolerance=1e-9).summary()
+    rows = pooled(made)
+    check(found, glm("binomial", rows["X"], rows["y"]))
+
+
 # ── several classes ──
 
 

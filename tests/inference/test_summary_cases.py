@@ -144,6 +144,18 @@ def test_a_count_and_a_class_that_never_occur() -> None:
         done.summary()
 
 
+def test_an_outcome_that_never_occurs() -> None:
+    X, _ = binary(60)
+    for loss, y, said in (
+        (fs.Logistic(intercept="free"), np.ones(60), "all rows have the same outcome"),
+        (fs.Poisson(intercept="free"), np.zeros(60), "all counts are zero"),
+        (fs.Softmax(classes=3, intercept="free"), np.arange(60) % 2 * 2.0, "no row has the outcome 1"),
+    ):
+        done = fs.run(fs.Newton(loss), from_rows(X, y, NAMES), rounds=30)
+        with pytest.raises(fs.errors.DataError, match=f"exists: {said}"):
+            done.summary()
+
+
 # ── penalties ──
 
 
