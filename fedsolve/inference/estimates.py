@@ -21,7 +21,7 @@ import numpy as np
 from fedsolve.inference.aliased import Aliases, find_aliases, inverse, taken_over
 from fedsolve.inference.likelihood import Likelihood, likelihood
 from fedsolve.inference.standard_errors import Answers, StandardErrors
-from fedsolve.losses import LinearLoss, Softmax
+from fedsolve.losses import LinearLoss, Softmax, Squared
 from fedsolve.typing import Array
 
 
@@ -39,6 +39,7 @@ class Estimates:
     aliases: Aliases
     likelihood: Likelihood
     distance: float
+    is_exact: bool  # whether what is left of the target is nothing but rounding
 
 
 def estimates(protocol: StandardErrors, answers: Answers, w: Array) -> Estimates:
@@ -69,10 +70,17 @@ def estimates(protocol: StandardErrors, answers: Answers, w: Array) -> Estimates
         G, n = len(U), found.observations
         factor = G / (G - 1) * (n - 1) / (n - parameters) if G > 1 and n > parameters else np.nan
         covariances["clustered"] = factor * (bread @ (U.T @ U) @ bread)
-    # An exact fit leaves rounding over rounding.
-    floor = np.finfo(np.float64).eps * max(found.null_deviance, 1e-300) / found.observations
+    floor = _rounding(loss, w, found)
     distance = (squared_distance / max(found.scale, floor)) ** 0.5
-    return Estimates(theta, bread, covariances, aliases, found, distance)
+    return Estimates(theta, bread, covariances, aliases, found, distance, found.scale <= floor)
+
+
+def _rounding(loss: LinearLoss, w: Array, found: Likelihood) -> float:
+    """The scale that rounding alone leaves of an exact Gaussian fit: of the target's spread, and of its size where that
+    is an intercept, whose gradient is rounded n times."""
+    eps, n = float(np.finfo(np.float64).eps), found.observations
+    size = float(w[-1]) if isinstance(loss, Squared) and loss.intercept is not None else 0.0
+    return eps * found.null_deviance / n + 1e4 * n * (eps * size) ** 2 + 1e-300
 
 
 def contrasts(loss: LinearLoss, w: Array) -> Array:

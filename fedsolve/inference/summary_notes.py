@@ -11,10 +11,9 @@ from fedsolve.inference.existence import FEW_ROWS, MOST_NAMED, Columns
 from fedsolve.inference.reopened import FinishedRun
 from fedsolve.inference.score_sums import TOTALS
 from fedsolve.inference.standard_errors import LEAST_SITES, Answers, StandardErrors
-from fedsolve.losses import LinearLoss, Squared
+from fedsolve.losses import LinearLoss
 
 WORTH_SAYING = 0.01  # standard errors from the maximum
-EXACT = 1e-20  # of the null deviance: a fit this good is exact, and its standard errors are rounding
 
 
 def notes(
@@ -44,7 +43,7 @@ def notes(
             f"The run ended as {run.status!r}, and coefficients may be {found.distance:.1g} standard errors away from "
             "the maximum: give it a smaller tolerance."
         )
-    if isinstance(loss, Squared) and found.likelihood.deviance <= EXACT * found.likelihood.null_deviance:
+    if found.is_exact:
         said.append("The columns predict the target exactly, so that standard errors are nothing but rounding.")
     said += _weights(protocol, answers)
     if implied:

@@ -287,7 +287,10 @@ def test_as_many_parameters_as_rows_and_an_exact_fit() -> None:
     exact = fs.run(fs.Newton(fs.Squared(intercept="free")), from_rows(X, 1 + X @ [1, 2, 3], NAMES)).summary()
     assert exact.estimates[0] == pytest.approx([1, 1, 2, 3], abs=1e-9)
     assert "exactly" in exact.notes[0]
-    str(exact)
+    constant = fs.run(fs.Newton(fs.Squared(intercept="free")), from_rows(X, np.full(len(X), 3e7), NAMES)).summary()
+    assert constant.estimates[0] == pytest.approx([3e7, 0, 0, 0], abs=1e-6)
+    assert "exactly" in constant.notes[0]
+    assert "3.00e+07" in str(constant)
 
 
 def test_a_target_far_from_zero() -> None:
