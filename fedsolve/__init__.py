@@ -1,6 +1,6 @@
 """fedsolve: one model from data that may not be pooled, in as few communication rounds as the mathematics allows."""
 
-from fedsolve import data, diagnose, errors, features, selection
+from fedsolve import complexity, data, diagnose, errors, features, selection
 from fedsolve.algorithms import (
     AGD,
     DKRR,
@@ -23,6 +23,7 @@ from fedsolve.algorithms import (
     SHEDLeastSquares,
 )
 from fedsolve.algorithms.base import Finished
+from fedsolve.complexity import OracleComplexity, oracle_complexity
 from fedsolve.curvature.compressors import RandomKPairs, RankR, TopKPairs
 from fedsolve.descent import Armijo
 from fedsolve.distillation import Distil
@@ -54,6 +55,7 @@ from fedsolve.local import (
     LocalSolver,
     Momentum,
     ProximalSteps,
+    QuantisedUploads,
     Richardson,
     StepDecay,
 )
@@ -119,6 +121,7 @@ __all__ = [
     "NetworkModel",
     "Newton",
     "Nystroem",
+    "OracleComplexity",
     "Participation",
     "Patience",
     "PerClient",
@@ -126,6 +129,7 @@ __all__ = [
     "Poisson",
     "Polynomial",
     "ProximalSteps",
+    "QuantisedUploads",
     "RandomFourier",
     "RandomKPairs",
     "RankR",
@@ -151,6 +155,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "client_step",
+    "complexity",
     "cross_validate",
     "data",
     "diagnose",
@@ -161,6 +166,7 @@ __all__ = [
     "likelihood_ratio_test",
     "load_model",
     "loss_grid",
+    "oracle_complexity",
     "run",
     "selection",
     "summary",

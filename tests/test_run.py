@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -177,13 +175,6 @@ def test_several_calls_per_client_arguments_and_server_data(kind: type) -> None:
     assert starts[0].calls == ("algorithm.scaled", "algorithm.size", "algorithm.size")
     with pytest.raises(fs.errors.DataError, match="server=Client"):
         fs.run(Counting(problem.loss), problem.clients())
-
-
-def test_import_loads_nothing_heavy() -> None:
-    heavy = ("torch", "matplotlib", "nvflare", "flwr", "pandas")
-    code = f"import sys, fedsolve; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_public_names() -> None:

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from fedsolve.cli import costs as cost_command
 from fedsolve.cli import demo as demo_command
 from fedsolve.cli import diagnose as diagnose_command
 from fedsolve.cli import gain as gain_command
@@ -84,7 +85,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="One model from data that may not be pooled, in as few rounds as the mathematics allows.",
+    help="Fit one model to data that several parties hold and may not pool.",
 )
 
 
@@ -115,10 +116,32 @@ def run(
 
 @app.command()
 def compare(
-    file: RunFile, output: Folder = None, force: Force = False, json: Json = False, trace: Traceback = False
+    file: RunFile,
+    output: Folder = None,
+    phi: Annotated[
+        str | None,
+        typer.Option(
+            "--phi",
+            metavar="NUMBERS",
+            show_default=False,
+            help="Also what an accuracy costs if sending a vector takes as long as so many gradients: 1,10,100,1000.",
+        ),
+    ] = None,
+    sending: Annotated[
+        str | None,
+        typer.Option(
+            "--sending",
+            metavar="epochs|vectors",
+            show_default=False,
+            help="With --phi: what costs as much, a message (epochs, the default) or every p numbers in it (vectors).",
+        ),
+    ] = None,
+    force: Force = False,
+    json: Json = False,
+    trace: Traceback = False,
 ) -> int:
     """Run several algorithms on the same data and compare them. Every key of a run file is in docs/run-file.md."""
-    return run_command.compare(file, output, force, json)
+    return run_command.compare(file, output, force, json, cost_command.wanted(phi, sending))
 
 
 @app.command()

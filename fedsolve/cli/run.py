@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from fedsolve.algorithms.base import Algorithm
-from fedsolve.cli import coefficients, warm_starts
+from fedsolve.cli import coefficients, costs, warm_starts
 from fedsolve.cli import gain as gains
 from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
 from fedsolve.cli.warm_starts import WarmStart
@@ -20,12 +20,15 @@ from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.inference import FederationGain, FederationGains, federation_gain
 from fedsolve.loop.history import Row, Run
 from fedsolve.loop.run import run as run_algorithm
+from fedsolve.loop.stopping import StoppingRule
 from fedsolve.models.scores import score_name
 from fedsolve.report import RunFolder, summarise, tables
+from fedsolve.report import costs as cost_report
 from fedsolve.report import evaluation as held_out
 from fedsolve.report import run_page as pages
 from fedsolve.report.figures import convergence
-from fedsolve.report.output_folder import HELD_OUT
+from fedsolve.report.html_parts import Html
+from fedsolve.report.output_folder import COSTS_FIGURE, HELD_OUT
 from fedsolve.runfiles import keys
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
@@ -99,8 +102,8 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
     return _exit_code([summary])
 
 
-def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
-    """Several algorithms on the same problem."""
+def compare(file: Path, output: Path | None, force: bool, as_json: bool, wanted: costs.Wanted | None = None) -> int:
+    """Several algorithms on the same problem; also what an accuracy costs, where that is wanted."""
     text = config.read_text(file)
     what = config.parse(text, str(file))
     if what.algorithms is None:
@@ -109,45 +112,34 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
         raise ConfigError(f"{file}: [gain] is for one model, and this file compares several; use `fedsolve run` for it")
     coefficients.reject(what, file)
     problem = problems.prepare(what, file)
+    judging = None if wanted is None else costs.Judging.of(wanted, what, problem.entries)
     folder = RunFolder.open(_folder(what, file, output, False), force=force)
     folder.write_config(from_anywhere(text, file.parent))
-    rows: list[dict[str, object]] = []
-    results: dict[str, Run] = {}
-    failures: list[FedsolveError] = []
-    with progress_bar() as begin:
-        for label, algorithm in problem.algorithms.items():
-            part = folder.part(label)
-            try:
-                start = warm_starts.begin(what, problem, algorithm, file.parent)
-                result = _execute(what, problem, algorithm, part, begin(label, what.run.rounds), None, False, start)
-            except KeyboardInterrupt:
-                raise Interrupted(f"stopped during {label}; those before it are in {folder.path}") from None
-            except FedsolveError as error:  # the others may still do
-                failures.append(error)
-                part.discard()
-                rows.append(failed_row(label, error))
-                continue
-            rows.append(_finish(problem, result, label, part, start))
-            results[label] = result
-    if not results:
-        folder.discard()
-        raise failures[0]
+    rows, results = _run_each(what, problem, folder, file, judging)
+    found = None if judging is None else judging.comparison()
     summary = {
         "status": "error" if _exit_code(rows) else "ok",
         "rows": rows,
+        **({} if found is None else {"costs": found.plain()}),
         "folder": folder.path,
         "report": folder.report,
     }
     folder.write_summary(summary)
-    command = _command("compare", file, output)
-    about = _about(what, problem, folder, results, _described(problem), command, text)
-    folder.write_report(pages.comparison_page(about, rows, results, tables.RESULTS))
+    command = _command("compare", file, output, wanted)
+    shown = rows if found is None else _worth_showing(rows, found.best)
+    best = {label: run for label, run in results.items() if any(row["algorithm"] == label for row in shown)}
+    about = _about(what, problem, folder, best, _described(problem), command, text)
+    part = "" if found is None else _write_costs(found, folder, _described(problem), what.output.figures)
+    folder.write_report(pages.comparison_page(about, shown, best, tables.RESULTS, costs=part))
 
     def show(console: Console) -> None:
         console.print(f"[bold]{escape(_described(problem))}[/bold]")
-        console.print(tables.fitting(console, rows))
+        console.print(tables.fitting(console, shown))
+        if found is not None:
+            for one in cost_report.terminal(found):
+                console.print(one)
         console.print()
-        for row in rows:
+        for row in shown:
             if row["status"] in tables.BAD:
                 console.print(escape(f"{row['algorithm']}: {row['message']}."))
         _notice(console, next(iter(results.values())))
@@ -155,6 +147,54 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
 
     emit(summary, as_json, show)
     return _exit_code(rows)
+
+
+def _run_each(
+    what: keys.Config, problem: Problem, folder: RunFolder, file: Path, judging: costs.Judging | None
+) -> tuple[list[dict[str, object]], dict[str, Run]]:
+    """Run the algorithms of a comparison one after the other: a row for each, and the runs of those that could run."""
+    rows: list[dict[str, object]] = []
+    results: dict[str, Run] = {}
+    failures: list[FedsolveError] = []
+    with progress_bar() as begin:
+        for label, entry in problem.entries.items():
+            part, show = folder.part(label), begin(label, what.run.rounds)
+            rule = None if judging is None else judging.rule(entry)
+            tried: dict[str, object] = {"entry": entry.entry, "values": entry.values} if entry.values else {}
+            try:
+                start = warm_starts.begin(what, problem, entry.algorithm, file.parent)
+                result = _execute(what, problem, entry.algorithm, part, show, None, False, start, rule)
+            except KeyboardInterrupt:
+                raise Interrupted(f"stopped during {label}; those before it are in {folder.path}") from None
+            except FedsolveError as error:  # the others may still do
+                failures.append(error)
+                part.discard()
+                rows.append({**failed_row(label, error), **tried})
+                continue
+            rows.append({**_finish(problem, result, label, part, start), **tried})
+            results[label] = result
+            if judging is not None and rule is not None:
+                judging.note(label, entry, result, rule)
+    if not results:
+        folder.discard()
+        raise failures[0]
+    return rows, results
+
+
+def _worth_showing(rows: Sequence[dict[str, object]], best: Collection[str]) -> list[dict[str, object]]:
+    """Of the points of a grid those that are the best for some accuracy, or all if none could run. The others have
+    their folders, and are in the summary."""
+    ran = {row["entry"] for row in rows if "entry" in row and row["algorithm"] in best}
+    return [row for row in rows if row.get("entry") not in ran or row["algorithm"] in best]
+
+
+def _write_costs(found: cost_report.CostComparison, folder: RunFolder, title: str, drawn: bool) -> Html:
+    """The files of what an accuracy costs, and its part of the report."""
+    folder.write_costs(found.csv())
+    figure = cost_report.figure(found, title) if drawn else None
+    if figure is not None:
+        folder.write_figure(figure, COSTS_FIGURE)
+    return cost_report.section(found, figure)
 
 
 def failed_row(label: str, error: Exception, status: str = "error") -> dict[str, object]:
@@ -175,6 +215,7 @@ def _execute(
     saved: Path | None,
     resume: bool,
     start: WarmStart | None,
+    rule: StoppingRule | None = None,
 ) -> Run:
     def on_round(row: Row) -> None:
         folder.append(row)
@@ -186,7 +227,7 @@ def _execute(
     result = run_algorithm(
         algorithm,
         problems.transport(budget, problem.clients),
-        stopping=rules,
+        stopping=rules if rule is None else [*rules, rule],
         participation=what.participants(),
         seed=budget.seed,
         warm_start=None if start is None else start.model,
@@ -250,8 +291,9 @@ def _about(
     return pages.About(title, described, command, figure, text, problem.data.feature_names, drawn)
 
 
-def _command(verb: str, file: Path, output: Path | None) -> str:
-    return shlex.join(["fedsolve", verb, str(file), *(() if output is None else ("--output", str(output)))])
+def _command(verb: str, file: Path, output: Path | None, wanted: costs.Wanted | None = None) -> str:
+    costly = () if wanted is None else wanted.arguments
+    return shlex.join(["fedsolve", verb, str(file), *costly, *(() if output is None else ("--output", str(output)))])
 
 
 def _where(console: Console, folder: RunFolder) -> None:
@@ -277,7 +319,12 @@ def _notice(console: Console, result: Run) -> None:
 
 
 def _exit_code(rows: Sequence[Mapping[str, object]]) -> int:
-    return 1 if any(row["status"] in tables.BAD for row in rows) else 0
+    """1 if a run was bad, or all points of a grid: some of these may well diverge."""
+    sound: dict[object, bool] = {}
+    for row in rows:
+        name = row.get("entry", row["algorithm"])
+        sound[name] = sound.get(name, False) or row["status"] not in tables.BAD
+    return 0 if all(sound.values()) else 1
 
 
 # ── where ──

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
-from scipy.spatial.distance import cdist
-from scipy.stats import wasserstein_distance
 
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.client import Client
@@ -104,7 +101,12 @@ def _masses(parts: Sequence[tuple[Array, Array | None]]) -> tuple[Array, list[Ar
 
 def _transport(points: Array, p: Array, q: Array, power: int) -> float:
     """min Σ ‖x − x'‖^power π(x, x') over π with marginals p and q."""
+    from scipy.optimize import linprog  # slow to import, as is scipy.spatial
+    from scipy.spatial.distance import cdist
+
     if points.shape[1] == 1 and power == 1:
+        from scipy.stats import wasserstein_distance  # slow to import
+
         return float(wasserstein_distance(points[:, 0], points[:, 0], p, q))
     if power == 1:  # for a metric, what both have at a point stays there
         p, q = np.maximum(p - q, 0.0), np.maximum(q - p, 0.0)

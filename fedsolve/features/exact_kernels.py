@@ -22,7 +22,6 @@ from typing import ClassVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj
-from scipy.special import gammaln, kv
 
 from fedsolve.errors import ConfigError, DataError, InputError
 from fedsolve.features.base import dense, positive, whole
@@ -244,6 +243,8 @@ class LinearKernel(ExactKernel):
 
 def _matern(nu: float, r: Array) -> Array:
     """2^(1−ν)/Γ(ν) · r^ν K_ν(r), 1 at r = 0 and 0 far away; missing where r is."""
+    from scipy.special import gammaln, kv  # slow to import
+
     factor = math.exp((1 - nu) * math.log(2) - float(gammaln(nu)))
     with np.errstate(over="ignore", invalid="ignore"):
         found = factor * r**nu * kv(nu, r)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from fedsolve.errors import ConfigError
 from fedsolve.features.base import FeatureMap, one_of, positive, whole
@@ -93,6 +92,8 @@ class RandomFourier(FeatureMap):
     def _quantile(self, u: Array) -> Array:
         """The inverse distribution function of one frequency."""
         if self.kernel == "gaussian":
+            from scipy.special import ndtri  # slow to import
+
             return math.sqrt(2 * self.gamma) * ndtri(u)
         if self.kernel == "laplace":
             return self.gamma * np.tan(np.pi * (u - 0.5))

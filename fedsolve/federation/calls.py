@@ -82,8 +82,9 @@ class Call(ABC, Generic[R]):
 
 def _converted(arguments: dict[str, object], sent_as: str, protocol: object) -> dict[str, object]:
     """The arguments of an algorithm's step, or of one that measures a run, with float64 arrays in the type of numbers
-    that its loss computes with. Other protocols, such as an evaluation, may have arrays that are no weights."""
-    if not hasattr(protocol, "round") and getattr(protocol, "purpose", None) != "measure":
+    that its loss computes with. Other protocols, such as an evaluation, may have arrays that are no weights, and do not
+    say `sends_weights`."""
+    if not hasattr(protocol, "round") and not getattr(protocol, "sends_weights", False):
         return arguments
 
     def convert(array: Array) -> Array:

@@ -50,5 +50,5 @@ class Routes:
                 return name
         raise ConfigError(
             f"{type(protocol).__name__} is not one of this run's protocols ({', '.join(self.protocols)}): "
-            "make it a field of the algorithm"
+            "make it a field of the algorithm, or announce it with Session(…, also=…)"
         )

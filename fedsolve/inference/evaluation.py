@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from fedsolve.numerics.linalg import to_numpy
 from fedsolve.numerics.scalars import is_whole
 from fedsolve.typing import Array
 from fedsolve.wire.arguments import require_finite, require_shape
+from fedsolve.wire.messages import Purpose
 
 T = TypeVar("T")
 
@@ -70,6 +71,8 @@ class Evaluation:
     auc_error: float = 1e-4
     exchanges: int = 6
     bins: int = 512
+
+    purpose: ClassVar[Purpose] = "measure"
 
     def __post_init__(self) -> None:
         for name in ("every", "least", "exchanges", "bins"):

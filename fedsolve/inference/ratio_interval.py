@@ -12,7 +12,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit  # scipy.stats takes long to import
 
 from fedsolve.typing import Array
 
@@ -61,6 +60,8 @@ def ratio_of_means(first: Array, second: Array, weights: Array | None = None, le
             Σ s² (z − z̄)² / (Σ s)², and the degrees of freedom are those of `effective_rows`.
         level: How often the interval shall hold the true ratio.
     """
+    from scipy.special import stdtrit  # slow to import, and scipy.stats, which has it too, slower still
+
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     shares = np.full(len(a), 1.0 / len(a)) if weights is None else np.asarray(weights) / np.sum(weights)
     # What is zero on one side only is as small as float64 can tell: both sides are treated alike.

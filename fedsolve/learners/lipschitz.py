@@ -17,7 +17,6 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist, pdist
 
 from fedsolve.errors import ConfigError, DataError, WrongType
 from fedsolve.federation.federation import Federation
@@ -42,6 +41,8 @@ class LipschitzExtension(Function):
     constant: Array
 
     def __call__(self, X: Array) -> Array:
+        from scipy.spatial.distance import cdist  # slow to import
+
         rows = dense(X)
         found = (to_numpy(self.values) - float(self.constant) * cdist(rows, to_numpy(self.points))).max(axis=1)
         return found if sp.issparse(X) else like(found, X)
@@ -128,6 +129,8 @@ def extension(points: Array, target: Array, constant: float | None) -> Lipschitz
 
 def largest_slope(points: Array, target: Array) -> float:
     """max |t_j − t_k| / ‖x_j − x_k‖, infinite where equal rows have different values, 0 for one row."""
+    from scipy.spatial.distance import pdist  # slow to import
+
     if len(points) < 2:
         return 0.0
     apart, rise = pdist(points), pdist(target[:, None])

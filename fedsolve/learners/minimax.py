@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.optimize import linprog
 
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.features import FeatureMap
@@ -160,6 +159,8 @@ class Minimax(WeakLearner):
 
 def chebyshev(basis: Array, target: Array) -> Array:
     """argmin_c max_ij |(basis c − target)_ij|, one column of c for each output, by a linear program."""
+    from scipy.optimize import linprog  # slow to import
+
     n, order = basis.shape
     if not (np.isfinite(basis).all() and np.isfinite(target).all()):
         raise DataError("a minimax fit needs finite inputs and targets")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import ClassVar, Literal
 
@@ -13,6 +14,7 @@ from fedsolve.errors import ConfigError, WrongType
 from fedsolve.features.base import dense
 from fedsolve.learners.base import Arrays, Fitting, Function, WeakLearner
 from fedsolve.networks.architecture import Architecture, check_architecture
+from fedsolve.networks.gradients import gradient_of
 from fedsolve.networks.library import checked_device, torch_library
 from fedsolve.networks.modules import flat_module, initial_weights
 from fedsolve.networks.tensors import weight_scale
@@ -115,12 +117,13 @@ class NetworkLearner(WeakLearner):
             return 0.5 * (weight[rows] * each).sum() / weight[rows].sum().clamp(min=torch.finfo(each.dtype).tiny)
 
         m = v = torch.zeros_like(w)
-        gradient, step = torch.func.grad(squares), 0
+        step = 0
         for _ in range(self.epochs):
             order = torch.as_tensor(rng.permutation(n) if size < n else np.arange(n), device=w.device)
             for start in range(0, n, size):
                 step += 1
-                g = gradient(w, order[start : start + size]) + self.l2 * w
+                gradient = gradient_of(partial(squares, rows=order[start : start + size]))
+                g = gradient(w) + self.l2 * w
                 m, v = BETA1 * m + (1 - BETA1) * g, BETA2 * v + (1 - BETA2) * g * g
                 w = w - self.step_size * (m / (1 - BETA1**step)) / ((v / (1 - BETA2**step)).sqrt() + EPSILON)
         return w

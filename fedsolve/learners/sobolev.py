@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
 
 from fedsolve.errors import ConfigError, DataError, WrongType
 from fedsolve.learners.base import Arrays, Fitting, Function, WeakLearner
@@ -136,6 +135,8 @@ class SobolevLearner(WeakLearner):
 
 def slopes_of(phi: LipschitzExtension, X: Array) -> Array:
     """∇φ at rows of X: −L (x − x_j) / ‖x − x_j‖ for the j that φ takes there; 0 at x_j itself."""
+    from scipy.spatial.distance import cdist  # slow to import
+
     points, constant = to_numpy(phi.points), float(phi.constant)
     apart = cdist(X, points)
     j = (to_numpy(phi.values) - constant * apart).argmax(axis=1)

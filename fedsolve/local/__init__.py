@@ -6,6 +6,7 @@ from fedsolve.local.linear_systems import CG, Richardson
 from fedsolve.local.proximal_steps import ProximalSteps
 from fedsolve.local.schedules import Cosine, InverseTime, StepDecay
 from fedsolve.local.step_sizes import first_step, safe_step, step_in_round
+from fedsolve.local.uploads import QuantisedUploads
 
 __all__ = [
     "CG",
@@ -16,6 +17,7 @@ __all__ = [
     "LocalSolver",
     "Momentum",
     "ProximalSteps",
+    "QuantisedUploads",
     "Richardson",
     "StepDecay",
     "first_step",

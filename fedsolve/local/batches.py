@@ -11,10 +11,11 @@ import numpy as np
 from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client
 from fedsolve.federation.stacked import NotTogether, StandIn
+from fedsolve.local.independent_batches import independent
 from fedsolve.numerics.scalars import whole
 from fedsolve.typing import Array
 
-Batches = Literal["shuffled", "fixed"]
+Batches = Literal["shuffled", "fixed", "independent"]
 Scale = Literal["batch", "client"]
 
 # In the place of a round's number, which is never as large: fixed batches are the same in every round.
@@ -37,8 +38,10 @@ class Batched:
             whole("batch_size", self.batch_size, least=1)
         if self.epochs is not None:
             whole("epochs", self.epochs, least=1)
-        if self.batches not in ("shuffled", "fixed"):
-            raise ConfigError(f"batches is 'shuffled' or 'fixed', got {self.batches!r}")
+        if self.batches not in ("shuffled", "fixed", "independent"):
+            raise ConfigError(f"batches is 'shuffled', 'fixed' or 'independent', got {self.batches!r}")
+        if self.batches == "independent" and self.epochs is not None:
+            raise ConfigError("independent batches are no passes over the samples: give steps instead of epochs")
         if self.scale not in ("batch", "client"):
             raise ConfigError(f"scale is 'batch' or 'client', got {self.scale!r}")
 
@@ -59,7 +62,7 @@ class Batched:
             yield from [(client, 1.0)] * self.count(client)
             return
         else:
-            found = self._fixed(client) if self.batches == "fixed" else self._shuffled(client)
+            found = self._found(client)
         for part in found:
             part.counts = {}  # a fixed batch comes again
             yield part, (1.0 if self.scale == "batch" else _share(part, client))
@@ -72,9 +75,11 @@ class Batched:
             return [1.0] * self.count(client)
         if self.batches == "fixed":
             return [float(_share(part, client)) for part in self._fixed(client)]
+        assert self.batch_size is not None
+        if self.batches == "independent":
+            return [self.batch_size / client.n_samples] * self.steps
         if client.sample_weight is not None:
             return None
-        assert self.batch_size is not None
         full = self.batch_size / client.weight
         if self.epochs is None:
             return [full] * self.steps
@@ -83,6 +88,12 @@ class Batched:
 
     def _takes_all(self, client: Client) -> bool:
         return self.batch_size is None or self.batch_size >= client.n_samples
+
+    def _found(self, client: Client) -> Iterator[Client]:
+        if self.batches == "shuffled":
+            return self._shuffled(client)
+        assert self.batch_size is not None
+        return self._fixed(client) if self.batches == "fixed" else independent(client, self.steps, self.batch_size)
 
     # ── epochs of clients of unequal size that run together ──
 

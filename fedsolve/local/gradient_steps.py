@@ -101,7 +101,10 @@ class GradientSteps(Steps):
             default, counts steps.
         batches: "shuffled", the default, draws them anew in every round; "fixed" draws a partition of the samples once,
             from the run's seed and the client's name, and takes its batches in turn, always in the same order; a round
-            of fewer steps than batches begins where the last one ended.
+            of fewer steps than batches begins where the last one ended; "independent" draws every sample of every batch
+            from all of the client's samples, whatever was drawn before. Its gradients are unbiased in every step, given
+            those before, as the theory of stochastic gradients asks; samples with weights are drawn in proportion to
+            them. It counts `steps`.
         scale: "batch", the default, takes the mean gradient of a batch, as is usual; "client" multiplies each step by
             the batch's share of the client's samples, so that a pass over all of them is about as long as one step on
             all samples (Su et al. 2021, section 7.1).

@@ -28,7 +28,9 @@ class InverseTime(Schedule):
     """1 / (1 + decay · (round − 1)): short enough in the end for the noise of minibatches to vanish.
 
     Args:
-        decay: How fast. Default 1, the 1/t of stochastic approximation.
+        decay: How fast. Default 1, the 1/t of stochastic approximation. With b local steps per round, decay = b and a
+            step size of 4/μ are those of FedPAQ's Theorem 1, 4 / (μ (k b + 1)); decay = b μ / (4 L) and 1/L have the
+            same limit, and no steps above 1/L before it.
     """
 
     decay: float = 1.0

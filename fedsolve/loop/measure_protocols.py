@@ -52,6 +52,7 @@ class Measure:
     loss: Loss
 
     purpose: ClassVar[Purpose] = "measure"
+    sends_weights: ClassVar[bool] = True  # in the numbers that the loss computes with
 
     @client_step(together=True)
     def value_and_gradient(self, client: Client, w: Array) -> tuple[float, Array]:

@@ -185,7 +185,7 @@ class Measuring:
             proof = Certificate("newton decrement", 0.5 * found.newton.decrement)
             row = replace(row, gap=proof.gap)
         if found.newton is not None and found.newton.singular:
-            text = f"{verdict.message}; the Hessian is singular, so other weights fit as well as these"
+            text = f"{verdict.message}; the Hessian is singular, so other coefficients fit as well as these"
             verdict = Verdict(verdict.status, text)
         return verdict, row, proof
 

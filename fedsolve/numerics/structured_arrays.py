@@ -327,8 +327,9 @@ class Quantised:
         self.codes, self.offset, self.step = codes, float(offset), float(step)
 
     @classmethod
-    def of(cls, array: Array, bits: int = 8) -> Quantised:
-        """Round to the nearest of 2**bits levels between minimum and maximum; off by at most half a step."""
+    def of(cls, array: Array, bits: int = 8, rng: np.random.Generator | None = None) -> Quantised:
+        """Round to one of 2**bits levels between minimum and maximum: to the nearest, off by at most half a step. With
+        a generator by chance, up or down, so that the mean is the number itself; off by less than a step."""
         _require(bits in (8, 16), f"Quantised has 8 or 16 bits, got {bits}")
         array = np.asarray(array, dtype=np.float64)
         low, high = (float(array.min()), float(array.max())) if array.size else (0.0, 0.0)
@@ -337,7 +338,11 @@ class Quantised:
         step = (high - low) / levels
         if step * levels < high - low:  # rounded down: by much, where numbers are subnormal
             step = float(np.nextafter(step, np.inf))
-        codes = np.rint((array - low) / step) if step > 0 else np.zeros(array.shape)
+        codes = np.zeros(array.shape)
+        if step > 0:
+            places = (array - low) / step
+            codes = np.rint(places) if rng is None else np.floor(places) + (rng.random(array.shape) < places % 1.0)
+            codes = np.minimum(codes, levels)  # the division may round up past the last
         return cls(codes.astype(np.uint8 if bits == 8 else np.uint16), low, step)
 
     def dense(self) -> Array:

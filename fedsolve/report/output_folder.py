@@ -7,6 +7,8 @@
     summary.json      how it ended, in one object
     convergence.png   gradient norm and value, against rounds and against bytes
     held_out.png      ROC curve and calibration on held-out rows, where there are any
+    table.csv         of a comparison with --phi: what each algorithm costs, by φ and accuracy
+    costs.png         the same, drawn
     report.html       all of it on one page
     chosen.toml       of a selection: the run file with the values that were chosen
     checkpoint.bin    what `--resume` goes on from, with its ledger beside it
@@ -39,9 +41,11 @@ CHOSEN = "chosen.toml"
 SUMMARY, FIGURE, REPORT, CHECKPOINT = "summary.json", "convergence.png", "report.html", "checkpoint.bin"
 HELD_OUT = "held_out.png"
 COEFFICIENTS, FOREST = "coefficients.csv", "forest.png"
+COSTS, COSTS_FIGURE = "table.csv", "costs.png"
 CHECKPOINT_LEDGER, CHECKPOINT_LOCK = CHECKPOINT + ".ledger", CHECKPOINT + ".lock"
-RESULTS = (CONFIG, CHOSEN, HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, HELD_OUT, COEFFICIENTS, FOREST, REPORT)
-OURS = (*RESULTS, CHECKPOINT, CHECKPOINT_LEDGER)
+EXTRAS = (HELD_OUT, COEFFICIENTS, FOREST, COSTS, COSTS_FIGURE)  # only where they are asked for
+RESULTS = (HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, *EXTRAS, REPORT)
+OURS = (CONFIG, CHOSEN, *RESULTS, CHECKPOINT, CHECKPOINT_LEDGER)
 LEFT = (*OURS, CHECKPOINT_LOCK)  # what a run that was killed may leave
 
 
@@ -174,6 +178,9 @@ class RunFolder:
 
     def write_figure(self, png: bytes, name: str = FIGURE) -> None:
         write_atomically(self.path / name, png)
+
+    def write_costs(self, table: str) -> None:
+        write_atomically(self.path / COSTS, table.encode())
 
     @property
     def report(self) -> Path:

@@ -74,9 +74,15 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: Federati
 
 
 def comparison_page(
-    about: About, rows: Sequence[Mapping[str, Any]], runs: Mapping[str, Run], columns: Sequence[str], said: str = ""
+    about: About,
+    rows: Sequence[Mapping[str, Any]],
+    runs: Mapping[str, Run],
+    columns: Sequence[str],
+    said: str = "",
+    costs: Html | str = "",
 ) -> str:
-    """Several runs on one problem: `rows` are those of the table, `runs` the finished ones by label."""
+    """Several runs on one problem: `rows` are those of the table, `runs` the finished ones by label. `costs` is a
+    section of its own (`report.costs`)."""
     failed = [row for row in rows if row["algorithm"] not in runs]
     inner = [
         folded(
@@ -100,6 +106,7 @@ def comparison_page(
         paragraph(about.described, kind="quiet"),
         section("Side by side", table(headings, cells), paragraph(said) if said else ""),
         *(paragraph(badge(row["status"], False), f" {row['algorithm']}: {row['message']}.") for row in failed),
+        costs,
         _convergence(about, runs.values()),
         section("One by one", *inner),
         _columns(runs.values()),

@@ -1,11 +1,11 @@
 """Every figure and table of the papers as a named experiment: `fedsolve reproduce --list`.
 
-Each paper has a package: `fednewton`, `ffgb`, `nonparametric` and `shed`. An experiment is a function of the seeds that
-returns a `Result`, and `@experiment` registers it under a name. docs/reproduce/ has the results and explains how to
-write an experiment.
+Each paper has a package: `fedlrgd`, `fednewton`, `ffgb`, `nonparametric` and `shed`. An experiment is a function of the
+seeds that returns a `Result`, and `@experiment` registers it under a name. docs/reproduce/ has the results and
+explains how to write an experiment.
 """
 
-from fedsolve.reproduce import fednewton, ffgb, nonparametric, shed  # each module registers its experiments
+from fedsolve.reproduce import fedlrgd, fednewton, ffgb, nonparametric, shed  # each module registers its experiments
 from fedsolve.reproduce.harness import Experiment, Full, Outcome, Seeds, experiment, find, names, perform
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 
@@ -19,6 +19,7 @@ __all__ = [
     "Seeds",
     "Verdict",
     "experiment",
+    "fedlrgd",
     "fednewton",
     "ffgb",
     "find",

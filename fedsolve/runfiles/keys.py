@@ -129,8 +129,11 @@ class Preprocess(Open):
 
 
 class AlgorithmTable(Open):
+    """`grid` has lists of values to try for some of its keys; each combination is an algorithm of its own."""
+
     name: str
     label: str | None = None
+    grid: dict[str, object] | None = None
 
 
 class LossTable(Open):
@@ -371,6 +374,10 @@ class Config(Table):
         if (self.algorithm is None) == (self.algorithms is None):
             raise ValueError(
                 "either an [algorithm] to run, or a list of [[algorithms]] to compare, is needed, not both"
+            )
+        if self.algorithm is not None and self.algorithm.grid is not None:
+            raise ValueError(
+                "algorithm.grid is for [[algorithms]], which `fedsolve compare` runs, not for one [algorithm]"
             )
         if self.partition is None and self.data.split_by is None:
             raise ValueError("how the data is divided is missing: a [partition] with a scheme, or data.split_by")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from fedsolve import data
 from fedsolve.algorithms.base import Algorithm, includes_server
+from fedsolve.complexity.costs import in_words
 from fedsolve.data import Dataset
 from fedsolve.data.file_formats import read_inputs
 from fedsolve.data.load import format_of
@@ -20,7 +21,7 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.transports import InProcess, Transport
 from fedsolve.losses import Logistic, Network
 from fedsolve.models import Model
-from fedsolve.runfiles import keys, registry
+from fedsolve.runfiles import grids, keys, registry
 from fedsolve.runfiles.site_intercepts import with_sites
 from fedsolve.runfiles.warm_starts import check_warm_start
 from fedsolve.tables.labels import Classes
@@ -30,15 +31,33 @@ SERVER = "server"  # the name of the server's own rows
 
 
 @dataclass(frozen=True)
+class Entry:
+    """An algorithm of the run file, or one point of the grid that an entry has.
+
+    entry   the label of the entry, which the points of a grid share
+    values  what was chosen at this point, by key; empty without a grid
+    """
+
+    algorithm: Algorithm
+    entry: str
+    values: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Problem:
     """The data, the clients it lies with, and the algorithms to run on them."""
 
     data: Dataset
     clients: list[Client]
-    algorithms: dict[str, Algorithm]  # by label
+    entries: dict[str, Entry]  # by label
     preprocess: Preprocess | None
     server: Client | None = None  # rows of the server's own
     holds_out: bool = False  # whether the clients have set rows aside, so that not all data is learned from
+
+    @property
+    def algorithms(self) -> dict[str, Algorithm]:
+        """The algorithms by label."""
+        return {label: one.algorithm for label, one in self.entries.items()}
 
     @property
     def classes(self) -> Classes | None:
@@ -75,7 +94,8 @@ def prepare(what: keys.Config, file: Path) -> Problem:
 
 
 def _prepare(what: keys.Config, folder: Path) -> Problem:
-    algorithms = build_algorithms(what)
+    entries = build_entries(what)
+    algorithms = {label: one.algorithm for label, one in entries.items()}
     loaded, groups = _load(what.data, folder)
     binary = any(_of_outputs(one) is Logistic for one in algorithms.values())
     if binary:
@@ -96,7 +116,7 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
     _link(what.link, clients)
     if preprocess is None and any(client.raw for client in clients):
         raise ConfigError(f"{loaded.name} has text columns or missing values: add a [preprocess] table to the run file")
-    return Problem(loaded, clients, algorithms, preprocess, server, what.evaluation is not None)
+    return Problem(loaded, clients, entries, preprocess, server, what.evaluation is not None)
 
 
 def _of_outputs(algorithm: Algorithm) -> type | None:
@@ -105,18 +125,24 @@ def _of_outputs(algorithm: Algorithm) -> type | None:
     return type(loss.loss if isinstance(loss, Network) else loss)
 
 
-def build_algorithms(what: keys.Config) -> dict[str, Algorithm]:
-    """The algorithms of a run file by label; a [loss] by itself serves those that have none."""
-    built: dict[str, Algorithm] = {}
+def build_entries(what: keys.Config) -> dict[str, Entry]:
+    """The algorithms of a run file by label, one for each point of a grid; a [loss] by itself serves those that have
+    none."""
+    built: dict[str, Entry] = {}
     for where, table in what.tables():
         plain = table.plain()
         if what.loss is not None and "loss" not in plain:
-            plain["loss"] = registry.build("loss", {"name": what.loss.name, **what.loss.plain()}, "loss")
-        algorithm = registry.build("algorithm", {"name": table.name, **plain}, where)
-        label = table.label or _fresh(type(algorithm).__name__, built)
-        if label in built:
+            shared = {"name": what.loss.name, **what.loss.plain()}
+            plain["loss"] = shared if "loss" in (table.grid or {}) else registry.build("loss", shared, "loss")
+        chosen = [({}, plain)] if table.grid is None else grids.points(plain, table.grid, where)
+        made = [(values, registry.build("algorithm", {"name": table.name, **point}, where)) for values, point in chosen]
+        taken = {*built, *(one.entry for one in built.values())}
+        label = table.label or _fresh(type(made[0][1]).__name__, taken)
+        if label in taken:
             raise ConfigError(f"{where}.label {label!r} is taken: give each algorithm its own")
-        built[label] = algorithm
+        for values, algorithm in made:
+            own = _fresh(f"{label}, {in_words(values)}", built) if values else label
+            built[own] = Entry(algorithm, label, values)
     return built
 
 

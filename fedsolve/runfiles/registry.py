@@ -27,7 +27,7 @@ from fedsolve.errors import UnknownName
 from fedsolve.features import exact_kernels
 from fedsolve.federation import links, participation, transports
 from fedsolve.federation.protocol import is_client_step
-from fedsolve.local import schedules
+from fedsolve.local import schedules, uploads
 from fedsolve.plain import Reader, describe_fields
 
 __all__ = ["ROOMS", "build", "describe_fields", "find", "kind_of", "make", "names"]
@@ -44,6 +44,7 @@ ROOMS: dict[str, ModuleType] = {
     "local solver": solvers,
     "weak learner": learners,
     "schedule": schedules,
+    "upload": uploads,
     "distillation": distillation,
     "line search": searches,
     "renewal rule": renewals,

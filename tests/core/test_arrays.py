@@ -234,3 +234,44 @@ def test_quantised_refuses_what_has_no_range(bad):
 def test_quantised_has_8_or_16_bits(bits):
     with pytest.raises(WrongType):
         Quantised.of(np.zeros(2), bits)
+
+
+# ── Quantised, by chance ──
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    hnp.arrays(np.float64, st.integers(0, 8), elements=st.floats(-1e300, 1e300)),
+    st.sampled_from([8, 16]),
+    st.integers(0, 2**32),
+)
+def test_rounded_by_chance_it_is_off_by_less_than_a_step(array, bits, seed):
+    made = Quantised.of(array, bits, np.random.default_rng(seed))
+    size = float(np.abs(array).max()) if array.size else 0.0
+    slack = 4 * np.finfo(float).eps * size + 5e-324  # the roundings of offset + step · code
+    assert (np.abs(made.dense() - array) <= made.step + slack).all()
+    assert made.step == Quantised.of(array, bits).step
+    if array.size and made.step > 1e-300:  # the ends of the grid are no matter of chance
+        assert made.codes[array == array.min()].max() == 0
+        assert made.codes[array == array.max()].min() == 2**bits - 1
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_rounded_by_chance_the_mean_is_the_number_itself(bits):
+    """2,000 generators. The error of a number that lies a share f of a step above the grid has the variance
+    f (1 − f) step²; six standard deviations of its mean over the generators."""
+    array = np.random.default_rng(1).standard_normal(12)
+    made = [Quantised.of(array, bits, np.random.default_rng([7, seed])) for seed in range(2000)]
+    step = made[0].step
+    f = (array - array.min()) / step % 1.0
+    error = np.mean([one.dense() - array for one in made], axis=0)
+    assert (np.abs(error) <= 6 * step * np.sqrt(f * (1 - f) / 2000) + 1e-14).all()
+    assert (np.var([one.codes for one in made], axis=0) <= 0.25 + 1e-12).all()
+    assert len({one.codes.tobytes() for one in made}) > 100
+
+
+def test_rounded_by_chance_constants_are_exact_and_take_no_draw():
+    rng = np.random.default_rng(0)
+    for value in (0.0, -0.1, 1e308):
+        np.testing.assert_array_equal(Quantised.of(np.full((2, 2), value), 8, rng).dense(), np.full((2, 2), value))
+    assert rng.random() == np.random.default_rng(0).random()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -267,10 +269,12 @@ class Slope(Loss):
 
 @pytest.mark.parametrize("kind", [GradientSteps, Momentum])
 @pytest.mark.parametrize("batching", [{}, {"batch_size": 4}, {"batch_size": 4, "epochs": 2}])
-@pytest.mark.parametrize("batches", ["shuffled", "fixed"])
+@pytest.mark.parametrize("batches", ["shuffled", "fixed", "independent"])
 @pytest.mark.parametrize("scale", ["batch", "client"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_reach_is_how_many_gradients_a_run_goes(kind, batching, batches, scale, weighted: bool) -> None:
+    if batches == "independent":
+        batching = {name: value for name, value in batching.items() if name != "epochs"}
     solver, one = kind(5, batches=batches, scale=scale, **batching), entered(weighted=weighted)
     reach = solver.reach(one)
     if scale == "client" and weighted and batching and batches == "shuffled":
@@ -281,6 +285,61 @@ def test_reach_is_how_many_gradients_a_run_goes(kind, batching, batches, scale, 
     np.testing.assert_allclose(way, 0.1 * reach * slope.gradient(one, W), rtol=1e-12)
 
 
+# ── independent batches ──
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_independent_samples_are_drawn_by_their_weights_and_then_count_the_same(weighted: bool) -> None:
+    """How often each comes, against the binomial distribution, six standard deviations wide."""
+    one, steps = client(weighted), 20_000
+    weights = np.ones(25) if one.sample_weight is None else one.sample_weight
+    solver = GradientSteps(steps, batch_size=1, batches="independent")
+    which = {float(y): place for place, y in enumerate(one.y)}
+    drawn = [(which[float(part.y[0])], part.sample_weight) for part, _ in solver.parts(one)]
+    expected = steps * weights / weights.sum()
+    counts = np.bincount([place for place, _ in drawn], minlength=25)
+    assert (np.abs(counts - expected) <= 6 * np.sqrt(expected)).all()
+    assert all(weight is None or weight[0] == weights.mean() for _, weight in drawn)
+    # Whatever came before: the same sample twice in a row as often as by chance, where shuffled ones never are.
+    again = sum(a == b for (a, _), (b, _) in pairwise(drawn))
+    chance = steps * ((weights / weights.sum()) ** 2).sum()
+    assert abs(again - chance) <= 6 * np.sqrt(chance)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scale", ["batch", "client"])
+def test_independent_gradients_are_unbiased(weighted: bool, scale: str) -> None:
+    """The mean over all batches of two samples that there are, each by its chance, is the client's own gradient."""
+    one = client(weighted)
+    weights = np.ones(25) if one.sample_weight is None else one.sample_weight
+    chances = weights / weights.sum()
+
+    class Script:
+        def __init__(self, batch: tuple[int, int]) -> None:
+            self.batch = np.array([batch])
+
+        def integers(self, high: int, size: tuple[int, int]) -> np.ndarray:
+            return self.batch
+
+        def choice(self, high: int, size: tuple[int, int], p: np.ndarray) -> np.ndarray:
+            np.testing.assert_array_equal(p, chances)
+            return self.batch
+
+    total = np.zeros(4)
+    for i in range(25):
+        for j in range(25):
+            one._generator = Script((i, j))
+            moved = GradientSteps(1, batch_size=2, batches="independent", scale=scale).run(LOSS, one, W, 1.0)
+            total += chances[i] * chances[j] * (W - moved)
+    np.testing.assert_allclose(total, (2 / 25 if scale == "client" else 1.0) * LOSS.gradient(one, W), rtol=1e-12)
+
+
+def test_an_independent_batch_as_large_as_all_samples_is_all_of_them() -> None:
+    one = client()
+    found = GradientSteps(2, batch_size=25, batches="independent").run(LOSS, one, W, 0.1)
+    assert np.array_equal(found, GradientSteps(2).run(LOSS, one, W, 0.1))
+
+
 # ── schedules ──
 
 
@@ -288,6 +347,10 @@ def test_schedules() -> None:
     assert [InverseTime(0.5).factor(t) for t in (1, 2, 3)] == [1.0, 1 / 1.5, 0.5]
     assert [StepDecay(2, by=0.1).factor(t) for t in (1, 2, 3, 4, 5)] == pytest.approx([1, 1, 0.1, 0.1, 0.01])
     assert StepDecay(1).factor(10**6) > 0
+    # FedPAQ, Theorem 1: η_k = 4 / (μ (k b + 1)) in rounds k = 0, 1, …
+    assert [4 / 0.3 * InverseTime(decay=7).factor(k + 1) for k in range(5)] == pytest.approx(
+        [4 / (0.3 * (7 * k + 1)) for k in range(5)], rel=1e-15
+    )
     cosine = Cosine(4, last=0.2)
     assert [cosine.factor(t) for t in (1, 3, 5, 99)] == pytest.approx([1.0, 0.6, 0.2, 0.2])
 
@@ -313,7 +376,8 @@ def test_a_schedule_counts_rounds(kind: type) -> None:
     ("make", "words"),
     [
         (lambda: GradientSteps(epochs=0), "epochs is a whole number of at least 1"),
-        (lambda: GradientSteps(batches="random"), "'shuffled' or 'fixed'"),
+        (lambda: GradientSteps(batches="random"), "'shuffled', 'fixed' or 'independent'"),
+        (lambda: GradientSteps(epochs=2, batch_size=3, batches="independent"), "give steps instead of epochs"),
         (lambda: GradientSteps(scale="sum"), "'batch' or 'client'"),
         (lambda: GradientSteps(schedule=0.5), "schedule is a schedule"),
         (lambda: ProximalSteps(steps=0), "steps is a whole number of at least 1, got 0"),

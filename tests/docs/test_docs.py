@@ -78,8 +78,10 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     assert (some.status, some.rounds, some.history[-1].cohort) == ("rounds", 100, 3)
     assert some.history[-1].share == pytest.approx(0.725)
     assert names["found"].ledger.total().exchanges == 9
-    assert names["two"].model.coef.shape == (10, 2)
+    assert (names["cost"].total, names["cost"].curve[2]) == (4080.0, 2448.0)
+    assert names["two"].model.coef.shape == (9, 2)
     assert names["flowers"].converged
+    assert names["flowers"].model.coef.shape == (4, 3)
     assert names["rates"].converged
     assert names["longer"].rounds == 40
     assert np.allclose(names["rates"].model.coef, [0.3, -0.2, 0.0], atol=0.1)
@@ -96,6 +98,56 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     assert [round(value, 2) for value in weights.values()] == [0.53, 0.48, -0.11, 0.46, 1.56, 0.85, -0.96]
     assert first.model.predict(names["new"]).tolist() == ["yes", "no"]
     assert (first.certificate.kind, first.certificate.is_bound) == ("newton decrement", False)
+    assert 0 <= first.certificate.gap < 1e-17
+    assert names["most"] == 632
+    assert [round(value, 2) for value in names["rates"].model.coefficients().values()] == [0.32, -0.20, 0.02, -0.99]
+    assert found.ledger.total().bytes_up == pytest.approx(14.9e6, rel=0.01)
+
+
+def test_what_the_guide_says_of_the_first_runs_ledger_and_of_held_out_rows(folder: Path) -> None:
+    code = blocks(ROOT / "docs/guide.md", "python")
+    until = next(place for place, block in enumerate(code) if "hold_out" in block)
+    script = folder / "guide.py"
+    script.write_text("\n".join(code[:until]), encoding="utf-8")
+    names = runpy.run_path(str(script))
+    ledger = names["run"].ledger
+    sent = [ledger.total(purpose).bytes_up for purpose in ("algorithm", "setup", "measure", None)]
+    assert sent == [9120, 4896, 576, 14592]
+    assert names["run"].model.transform.notice() == "Look at the data: 6% of pressure missing."
+    assert names["table"].target_names == ("no", "yes")
+    script.write_text("\n".join(code[: until + 1]), encoding="utf-8")
+    held = runpy.run_path(str(script))["found"]
+    figures = (held.accuracy, held.deviance, held.brier, held.calibration_slope, held.auc, held.clients["Arden"].auc)
+    assert [round(figure, 3) for figure in figures] == [0.627, 1.095, 0.186, 1.219, 0.768, 0.696]
+    assert held.auc_error == 0.0
+
+
+def test_what_the_guide_says_a_diagnosis_finds_and_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    diabetes = fs.data.load("diabetes")
+    parts = fs.data.partition(diabetes.X, diabetes.y, fs.data.IID(), clients=4)
+    squared = fs.Squared(l2=0.01, intercept="free")
+    rho = fs.diagnose.contraction(squared, parts, steps=8)
+    assert (rho.verdict, round(rho.rho, 3), rho.ledger.total(None).exchanges) == ("converges", 0.017, 17)
+    assert rho.sentence.startswith("plain FedNewton converges here (ρ ≈ 0.017, below 0.018), in about 5 rounds to 1e-8")
+    assert fs.diagnose.heterogeneity(squared, parts).ledger.total(None).bytes_up == 9792
+    assert fs.diagnose.input_distances(parts).sentence().endswith(": no sign that inputs differ")
+    with pytest.raises(SystemExit) as ended:
+        app(["diagnose", str(EXAMPLES / "hospitals.toml")])
+    assert not ended.value.code
+    assert "40 exchanges, 1.12 MB up" in " ".join(capsys.readouterr().out.split())
+    cancer, loss = fs.data.load("breast_cancer"), fs.Logistic(l2=0.01, intercept="free")
+    clients = fs.data.partition(cancer.X, cancer.y, fs.data.Dirichlet(0.5, min_samples=20), clients=5, seed=1)
+    questions = {"rho": fs.diagnose.Contraction(loss), "other": fs.diagnose.Heterogeneity(loss)}
+    with fs.Session(clients, also=questions | {"inputs": fs.diagnose.InputDistance()}) as session:
+        fs.run(fs.Newton(loss), session, preprocess=fs.data.Preprocess())
+        found = [fs.diagnose.contraction(loss, session), fs.diagnose.heterogeneity(loss, session)]
+        costs = [one.ledger.total(None) for one in (*found, fs.diagnose.input_distances(session))]
+    assert [cost.exchanges for cost in costs] == [17, 12, 6]
+    assert [round(cost.bytes_up / 1000) for cost in costs] == [31, 219, 850]
+    with fs.Session(clients) as session:  # a question that was not announced
+        fs.run(fs.Newton(loss), session, preprocess=fs.data.Preprocess())
+        with pytest.raises(fs.errors.ConfigError, match=r"Session\(…, also=…\)"):
+            fs.diagnose.contraction(loss, session)
 
 
 @pytest.mark.parametrize("p", [5, 40])

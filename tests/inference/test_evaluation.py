@@ -519,3 +519,25 @@ def test_a_kernel_expansion() -> None:
     X, y = np.concatenate([one.X for one in held]), np.concatenate([one.y for one in held])
     close(found.deviance, np.mean((model.predict(X) - y) ** 2))
     close(found.r2, sk.r2_score(y, model.predict(X)))
+
+
+@pytest.mark.parametrize("transport", [fs.transports.InProcess, fs.transports.Processes])
+def test_a_link_is_not_charged_for_an_evaluation(transport):
+    """It measures, as the ledger says: a client that fills its link with eigenvectors is still evaluated."""
+    X, y = load_breast_cancer(return_X_y=True)
+    clients = fs.data.partition((X - X.mean(0)) / X.std(0), y, fs.data.IID(), clients=3)
+    linked = [fs.Client(one.name, one.X, one.y, link=fs.Link(1300)) for one in clients]
+    loss = fs.Logistic(l2=0.01, intercept="free")
+    run = fs.run(
+        fs.SHED(loss, increment="link"),
+        transport(fs.data.hold_out(linked, 0.25)),
+        evaluation=fs.Evaluation(loss, auc_error=0, exchanges=15),
+    )
+    assert run.converged
+    assert run.evaluation.auc_error is not None
+    by_round = {}
+    for row in run.ledger.to_rows():
+        if row["direction"] == "up" and row["purpose"] == "algorithm":
+            key = row["client"], row["round"]
+            by_round[key] = by_round.get(key, 0) + row["bytes"]
+    assert max(by_round.values()) <= 1300

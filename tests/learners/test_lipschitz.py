@@ -173,7 +173,7 @@ def test_units_do_not_matter_to_the_network() -> None:
 def test_a_run_with_networks_on_both_transports() -> None:
     optional("torch")
     algorithm = fs.FFGB(
-        LinearPart(), SobolevLearner(constant=L, steps=150, hidden=(16,)), step_size="theorem 4.4", tikhonov=1.0
+        LinearPart(), SobolevLearner(constant=L, steps=30, hidden=(16,)), step_size="theorem 4.4", tikhonov=1.0
     )
     clients = _clients()
     run = fs.run(algorithm, clients, rounds=3)

@@ -152,7 +152,13 @@ def test_listing(command: Command) -> None:
     assert list(found) == list(names())
     assert found["fednewton-cg-rounds"]["paper"] == "FedNewton"
     assert all(one["title"] and one["place"] and one["takes"] for one in found.values())
-    assert {one["paper"] for one in found.values()} == {"FFGB", "FedNewton", "SHED", "Su, Xu and Yang (2023)"}
+    assert {one["paper"] for one in found.values()} == {
+        "FFGB",
+        "FedLRGD",
+        "FedNewton",
+        "SHED",
+        "Su, Xu and Yang (2023)",
+    }
     assert "newton-rounds" in command("reproduce", "--list").out
 
 

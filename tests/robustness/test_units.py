@@ -117,7 +117,7 @@ def test_a_column_twice_and_a_tiny_one(algorithm: type) -> None:
     run = fs.run(algorithm(fs.Logistic()), split(np.c_[x, x, 1e-8 * u], y))
     plain = fs.run(fs.Newton(fs.Logistic()), split(np.c_[x, u], y))
     assert run.converged
-    assert "other weights fit as well" in run.message
+    assert "other coefficients fit as well" in run.message
     assert run.history[-1].value == pytest.approx(plain.history[-1].value, rel=1e-12)
 
 

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.spatial.distance import cdist
-from scipy.special import expit
 
 from fedsolve.diagnose import wasserstein
 from fedsolve.federation.client import Client
@@ -43,6 +40,9 @@ def solution(labels: Array, weights: Array, mu: float, factor: float = 1.0) -> A
 
     labels, weights  (clients, points)
     """
+    from scipy.optimize import brentq  # slow to import, and the command line imports this module
+    from scipy.special import expit
+
     wanted = (weights * labels).sum(axis=0) / weights.sum(axis=0)
     reach = 1.1 * factor / mu
     return np.array(
@@ -81,6 +81,9 @@ def two_diracs(mu: float) -> tuple[list[Client], float]:
 
     f*(x_1) = (a, −a) = −f*(x_2) with 1 − σ(2a) = μ a.
     """
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
     clients = [Client(f"c{i}", np.array([[float(i)]]), np.array([float(i)])) for i in range(2)]
     a = brentq(lambda a: expit(-2 * a) - mu * a, 0.0, 1 / mu, xtol=1e-15)
     return clients, 2 * a**2
@@ -106,6 +109,8 @@ class Shifted:
 
 def shifted(shift: float, seed: int, rows: int = 12) -> Shifted:
     """`CLIENTS` copies of the same rows in the unit square, the i-th moved by i · shift along a random direction."""
+    from scipy.spatial.distance import cdist
+
     rng = np.random.default_rng(seed)
     base, angle = rng.random((rows, 2)), rng.uniform(0, 2 * np.pi)
     towards = np.array([np.cos(angle), np.sin(angle)])

@@ -1,0 +1,9 @@
+"""The experiments of Jadbabaie, Makur and Shah (2023).
+
+A. Jadbabaie, A. Makur, D. Shah. Federated Optimization of Smooth Loss Functions. IEEE Transactions on Information
+Theory 69(12), 2023. https://arxiv.org/abs/2201.01954. Results: docs/reproduce/fedlrgd.md.
+"""
+
+from fedsolve.reproduce.fedlrgd import rank
+
+__all__ = ["rank"]

@@ -1,0 +1,185 @@
+"""Figures 1 and 2 of Jadbabaie et al.: how they are made, on tiny images; the figure that counts with -m slow."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedsolve.data import load
+from fedsolve.errors import DataError, UnknownName
+from fedsolve.networks.modules import flat_module
+from fedsolve.reproduce import Full, Measured, Outcome, find, perform
+from fedsolve.reproduce.fedlrgd import networks, rank, rank_runs, rank_settings
+from fedsolve.reproduce.fedlrgd.networks import Images, Training, cnn, glorot, mlp, train
+from fedsolve.reproduce.fedlrgd.rank_settings import SETTINGS
+from tests.extras import optional
+from tests.reproduce.test_experiments import needs_data
+
+torch = optional("torch")
+
+
+def tiny(name: str, rows: int = 400) -> Images:
+    """Ten classes, each about a place of its own."""
+    rng = np.random.default_rng(3)
+    places = rng.random((10, 12))
+    y = rng.integers(0, 10, 2 * rows)
+    X = (places[y] + 0.05 * rng.standard_normal((2 * rows, 12))).astype(np.float32)
+    return Images(X[:rows], y[:rows], X[rows:], y[rows:])
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Training, int]]:
+    """Small networks for tiny images in all settings; and what was trained."""
+    made: list[tuple[Training, int]] = []
+    base = Training("mnist", mlp(9), epochs=2)
+    relu = replace(base, architecture=mlp(9, activation="relu"))
+    small = {
+        name: replace(one, training=relu if "ReLU" in one.about else base, k=min(6, one.k // 10))
+        for name, one in SETTINGS.items()
+    }
+    for module in (rank, rank_settings):
+        monkeypatch.setattr(module, "SETTINGS", small)
+    monkeypatch.setattr(rank_runs, "images", tiny)
+
+    def noted(what: Training, given: Images, seed: int, device: str = "cpu") -> networks.Trained:
+        made.append((what, seed))
+        return train(what, given, seed, device)
+
+    monkeypatch.setattr(rank_runs, "train", noted)
+    return made
+
+
+def shares(outcome: Outcome, heading: str) -> dict[str, tuple[float, ...]]:
+    place = [column.heading for column in outcome.result.columns].index(heading)
+    return {str(row[0]): cell.values for row in outcome.result.rows if isinstance(cell := row[place], Measured)}
+
+
+# ── networks ──
+
+
+def test_networks_have_the_weights_that_the_paper_counts() -> None:
+    assert flat_module(mlp(784), 784, 10).count == 623_290
+    assert flat_module(cnn(), 3072, 10).count == 1_553_220
+    assert SETTINGS["1h"].training.architecture == mlp(784, 784)
+    printed = {name for name, one in SETTINGS.items() if one.least is not None}
+    assert printed == {*(f"1{letter}" for letter in "abcdefghi"), *(f"2{letter}" for letter in "abcd")}
+    assert [SETTINGS[name].k for name in ("1a", "1b", "1c", "2a", "2b")] == [30, 60, 90, 30, 60]
+
+
+def test_initial_weights_are_as_in_keras() -> None:
+    """Uniform within ±√(6 / (fan_in + fan_out)), a fan of a convolution being channels times pixels; biases zero."""
+    net = flat_module(cnn(), 3072, 10)
+    w, start = glorot(net, np.random.default_rng(0)), 0
+    fans = {(40, 3, 3, 3): 9 * 43, (40, 40, 3, 3): 9 * 80, (150, 10240): 10390, (10, 150): 160}
+    for shape in net.shapes.values():
+        part = w[start : start + int(np.prod(shape))]
+        start += part.size
+        if len(shape) == 1:
+            assert not part.any()
+            continue
+        bound = np.sqrt(6 / fans[shape])
+        assert 0.97 * bound < np.abs(part).max() <= bound
+        assert np.std(part) == pytest.approx(bound / np.sqrt(3), rel=0.1)
+
+
+@pytest.mark.parametrize("optimiser", ["Adam", "RMSprop"])
+@pytest.mark.parametrize("activation", ["sigmoid", "relu"])
+def test_training(optimiser: str, activation: str) -> None:
+    what = Training("mnist", mlp(60, activation=activation), optimiser, epochs=150)  # type: ignore[arg-type]
+    state = torch.default_generator.get_state()
+    made = train(what, tiny(""), 1)
+    assert made.train_accuracy > 0.95
+    assert made.test_accuracy > 0.9
+    one, again, other = (train(replace(what, epochs=2), tiny(""), seed) for seed in (1, 1, 2))
+    assert np.array_equal(one.w, again.w)
+    assert not np.array_equal(one.w, other.w)
+    assert torch.equal(torch.default_generator.get_state(), state)
+
+
+def test_one_step_of_each_optimiser() -> None:
+    """The first step of Adam is step size · sign(g), that of RMSprop √10 times as long, but for ε."""
+    given = tiny("", rows=100)  # one batch
+    start = glorot(flat_module(mlp(9), 12, 10), np.random.default_rng([4, 0])).astype(np.float32)
+    for optimiser, length in (("Adam", 0.001), ("RMSprop", 0.001 * np.sqrt(10))):
+        what = Training("mnist", mlp(9), optimiser, epochs=1)  # type: ignore[arg-type]
+        moved = np.abs(train(what, given, 4).w - start)
+        assert np.median(moved) == pytest.approx(length, rel=0.01)
+
+
+@needs_data
+def test_images() -> None:
+    cifar = networks.images("cifar10")
+    assert cifar.X.shape == (10_000, 3072)
+    assert (cifar.X.min(), cifar.X.max()) == (0.0, 1.0)
+    raw = load("cifar10").X[7].reshape(32, 32, 3)
+    assert np.allclose(cifar.X[7].reshape(3, 32, 32)[2, 5, 9], raw[5, 9, 2])
+    mnist = networks.images("mnist")
+    assert mnist.X.shape == (60_000, 784)
+    assert mnist.X_test.shape == (10_000, 784)
+
+
+# ── the experiment ──
+
+
+def test_the_usual_form(trained: list[tuple[Training, int]]) -> None:
+    outcome = perform(find("fedlrgd-rank"), seeds=2)
+    assert [row[0] for row in outcome.result.rows] == ["1a", "1b", "1b-wider", "1b-equal", "1c", "1d"]
+    assert len(trained) == 2  # one network for all settings of a seed
+    assert len(outcome.result.claims) == 4
+    assert all(len(values) == 2 for values in shares(outcome, "≤ 10").values())
+    assert outcome.result.status == "ok"  # k is at most 6 here
+    assert any("18 of 30 histograms are not" in note for note in outcome.result.notes)
+
+
+def test_claims_are_judged_by_the_worst_seed(trained: list[tuple[Training, int]]) -> None:
+    setting = SETTINGS["1b"]
+    good, bad = (rank_runs.Ranks(ranks, 0, 1.0, 1.0, 1.0) for ranks in ((1,) * 20, (1,) * 18 + (11,) * 2))
+    assert rank._claim("1b", setting, [good, good], False)[1].holds is True
+    words, verdict = rank._claim("1b", setting, [good, bad], False)
+    assert verdict.holds is False
+    assert (words, verdict.said) == ("1b: at least 95% of the ranks are at most 10", "100.0%, 90.0%")
+    assert rank._claim("1b", setting, [bad], True)[1].holds is None
+
+
+def test_the_full_form_goes_on_where_it_stopped(trained: list[tuple[Training, int]], tmp_path: Path) -> None:
+    what = find("fedlrgd-rank")
+    assert perform(what, full=Full(tmp_path, minutes=0.0)).result.rows == []
+    first = perform(what, full=Full(tmp_path, ("1b", "1i")))
+    assert [row[0] for row in first.result.rows] == ["1b", "1i"]
+    assert len(trained) == 2
+    again = perform(what, full=Full(tmp_path, ("1b",)))
+    assert len(trained) == 2  # it was there
+    assert shares(again, "≤ 5") == shares(first, "≤ 5")
+    whole = perform(what, full=Full(tmp_path))
+    assert [row[0] for row in whole.result.rows] == list(SETTINGS)
+    with pytest.raises(UnknownName, match="1z"):
+        perform(what, full=Full(tmp_path, ("1z",)))
+    part = tmp_path / "1b-seed-0.json"
+    assert sum(json.loads(part.read_text())["ranks"]) > 0
+    part.write_text("{}")
+    with pytest.raises(DataError, match="remove it to run it again"):
+        perform(what, full=Full(tmp_path))
+
+
+@needs_data
+def test_the_quick_form() -> None:
+    outcome = perform(find("fedlrgd-rank"), quick=True)
+    assert [row[:3] for row in outcome.result.rows] == [
+        ("1a", "784 sigmoid, Adam", 8),
+        ("1i", "784 ReLU, Adam", 8),
+    ]
+    assert all(verdict.holds is None for verdict in outcome.result.verdicts)
+
+
+@needs_data
+@pytest.mark.slow
+def test_almost_all_ranks_are_at_most_ten() -> None:
+    """Figure 1b: at least 95 % for MNIST, K = 784, k = 60; and the same for k = 30, 90 and for all weights."""
+    outcome = perform(find("fedlrgd-rank"))
+    assert outcome.result.status == "ok"
+    assert min(shares(outcome, "≤ 10")["1b"]) >= 0.95
+    assert min(shares(outcome, "test accuracy")["1b"]) >= 0.975
