@@ -44,6 +44,7 @@ PAGES = [
     "docs/algorithms.md",
     "docs/boosting.md",
     "docs/networks.md",
+    "docs/estimators.md",
 ]
 
 
