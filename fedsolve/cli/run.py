@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from fedsolve.algorithms.base import Algorithm
-from fedsolve.cli import costs, warm_starts
+from fedsolve.cli import coefficients, costs, warm_starts
 from fedsolve.cli import gain as gains
 from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
 from fedsolve.cli.warm_starts import WarmStart
@@ -76,6 +76,8 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         folder.write_summary(summary)
     command = _command("run", file, output)
     about = _about(what, problem, folder, {label: result}, f"{label} on {problem.data.name}", command, text)
+    inferred, forest = coefficients.asked(what, result, folder, summary)
+    about = replace(about, inferred=inferred, forest=forest)
     folder.write_report(pages.run_page(about, result, summary, gained))
 
     def show(console: Console) -> None:
@@ -86,6 +88,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
             console.print(escape(start.sentence))
         if not ended:
             console.print(_scores(summary))
+        coefficients.show(console, inferred)
         if result.evaluation is not None:
             console.print(held_out.terminal(result.evaluation))
             console.print()
@@ -107,6 +110,7 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool, wanted:
         raise ConfigError(f"{file} has one [algorithm] and no list of [[algorithms]]: use `fedsolve run {file}`")
     if what.gain is not None:
         raise ConfigError(f"{file}: [gain] is for one model, and this file compares several; use `fedsolve run` for it")
+    coefficients.reject(what, file)
     problem = problems.prepare(what, file)
     judging = None if wanted is None else costs.Judging.of(wanted, what, problem.entries)
     folder = RunFolder.open(_folder(what, file, output, False), force=force)

@@ -32,6 +32,7 @@ from fedsolve.data.partition_schemes import (
 )
 from fedsolve.data.preprocessing import Preprocess
 from fedsolve.data.schema import Categorical, Column, Numeric, Schema
+from fedsolve.data.site_column import site_intercepts
 from fedsolve.data.synthetic import heterogeneous
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "load",
     "one_hot",
     "partition",
+    "site_intercepts",
     "split_indices",
     "with_test_rows",
 ]

@@ -120,7 +120,12 @@ class Partition(Open):
 
 
 class Preprocess(Open):
-    """`standardise`, `impute` and `schema`; see `fedsolve.data.preprocessing`."""
+    """`standardise`, `impute` and `schema`; see `fedsolve.data.preprocessing`.
+
+    site_intercepts  true: an indicator of each site but the first; a site's name: of each but that one; "full": of each
+    """
+
+    site_intercepts: bool | str = False
 
 
 class AlgorithmTable(Open):
@@ -324,6 +329,21 @@ class Gain(Table):
     seed: int = Field(default=0, ge=0, lt=2**64)
 
 
+class SummaryTable(Table):
+    """Standard errors, intervals and tests of the coefficients; see `fedsolve.summary` and `fedsolve.StandardErrors`.
+
+    errors   the standard errors of intervals and tests
+    t        use the t distribution instead of the normal one
+    weights  what sample weights are
+    """
+
+    errors: Literal["model", "robust", "clustered"] = "model"
+    level: float = Field(default=0.95, gt=0, lt=1)
+    t: bool = False
+    weights: Literal["frequency", "reliability"] = "frequency"
+    clusters: Literal["auto", "yes", "no"] = "auto"
+
+
 class Output(Table):
     folder: str | None = None
     figures: bool = True
@@ -346,6 +366,7 @@ class Config(Table):
     stopping: StoppingTable | None = None
     select: Select | None = None
     gain: Gain | None = None
+    summary: SummaryTable | None = None
     output: Output = Output()
 
     @model_validator(mode="after")

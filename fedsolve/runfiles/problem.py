@@ -22,6 +22,7 @@ from fedsolve.federation.transports import InProcess, Transport
 from fedsolve.losses import Logistic, Network
 from fedsolve.models import Model
 from fedsolve.runfiles import grids, keys, registry
+from fedsolve.runfiles.site_intercepts import with_sites
 from fedsolve.runfiles.warm_starts import check_warm_start
 from fedsolve.tables.labels import Classes
 from fedsolve.typing import Array
@@ -108,6 +109,8 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
     loaded, groups, server = _server_rows(what, loaded, groups, folder, labelled, binary)
     check_warm_start(what, algorithms, folder)
     clients = _divide(what, loaded, groups)
+    if what.preprocess is not None and what.preprocess.site_intercepts is not False:
+        loaded, clients, preprocess = with_sites(what, loaded, clients, preprocess)
     if what.evaluation is not None:
         clients = data.hold_out(clients, what.evaluation.hold_out, what.evaluation.seed)
     _link(what.link, clients)

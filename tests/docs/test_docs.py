@@ -40,6 +40,7 @@ PAGES = [
     "CONTRIBUTING.md",
     "docs/guide.md",
     "docs/joining.md",
+    "docs/summary.md",
     "docs/algorithms.md",
     "docs/boosting.md",
     "docs/networks.md",
@@ -314,6 +315,7 @@ def test_every_key_of_a_run_file_is_described() -> None:
         "stopping": keys.StoppingTable,
         "select": keys.Select,
         "gain": keys.Gain,
+        "summary": keys.SummaryTable,
         "output": keys.Output,
     }
     for name, table in tables.items():
