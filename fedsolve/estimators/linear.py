@@ -14,6 +14,7 @@ from fedsolve.errors import ConfigError
 from fedsolve.estimators.base import FederatedEstimator
 from fedsolve.estimators.centring import CENTRED, raw_intercept
 from fedsolve.estimators.site_rows import Problem
+from fedsolve.inference.summarised import Errors, Summary
 from fedsolve.losses.penalised import Intercept
 from fedsolve.models.linear import LinearModel
 from fedsolve.typing import Array
@@ -58,6 +59,13 @@ class LinearEstimator(FederatedEstimator):
         """The parameters that the scikit-learn model has too."""
         shared = self._plain()[0].get_params()
         return {name: value for name, value in self.get_params().items() if name in shared}
+
+    def summary(self, *, errors: Errors = "model", level: float = 0.95, use_t: bool = False) -> Summary:
+        """Coefficients with standard errors, intervals and p values (docs/summary.md). Only a fit without a penalty has
+        those of the usual kind."""
+        check_is_fitted(self)
+        found: Summary = self.run_.summary(errors=errors, level=level, use_t=use_t)
+        return found
 
     def to_sklearn(self) -> BaseEstimator:
         """A plain fitted scikit-learn model with these coefficients. It predicts the same, needs no fedsolve, and can
