@@ -77,6 +77,7 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     assert (some.status, some.rounds, some.history[-1].cohort) == ("rounds", 100, 3)
     assert some.history[-1].share == pytest.approx(0.725)
     assert names["found"].ledger.total().exchanges == 9
+    assert (names["cost"].total, names["cost"].curve[2]) == (4080.0, 2448.0)
     assert names["two"].model.coef.shape == (9, 2)
     assert names["flowers"].converged
     assert names["flowers"].model.coef.shape == (4, 3)
