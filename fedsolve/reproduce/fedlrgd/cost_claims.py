@@ -86,12 +86,13 @@ def _newton(found: Found, names: Sequence[str], sending: Sending) -> Verdict:
 
 def _from_the_paper(found: Found) -> Iterator[tuple[str, Verdict]]:
     theirs, ours = (
-        _exponents(found.fedave("alike", PHI, at(2)), found.fedave("alike", PHI, at(6)), 4),
+        _exponents(found.cost("alike", FEDAVE, "vectors", PHI, at(2)), found.fedave("alike", PHI, at(6)), 4),
         _exponents(found.ours("alike", "vectors", PHI, at(2)), found.ours("alike", "vectors", PHI, at(6)), 4),
     )
     said = "Proposition 1: Γ grows slower with 1/ε for FedLRGD than for FedAve (alike, ε from 1e-2 to 1e-6)"
     text = f"(1/ε)^{number(ours.median, 2)} against at least (1/ε)^{number(theirs.median, 2)}"
-    yield said, Verdict(ours.median < theirs.median, text)
+    known = math.isfinite(theirs.median)  # FedAve reached 1e-2
+    yield said, Verdict(ours.median < theirs.median if known else None, text)
     ends = [found.cost("alike", FEDAVE, "vectors", PHI, at(power)) for power in (2, 4)]
     grown = _exponents(ends[0], ends[1], 2)
     known = math.isfinite(grown.median)
