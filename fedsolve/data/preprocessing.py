@@ -74,14 +74,15 @@ class Preprocess:
 
     standardise  divide by the standard deviation, after subtracting the mean unless `centre=False` (sparse X)
     impute       "mean", a number, or None: a missing value is an error; "keep": it stays missing, for learners that
-                 take missing values, such as trees
+                 take missing values, such as trees; "complete": rows with a missing cell are left out before the
+                 run (see `complete_cases`)
     indicator    add a column for each that is 1 where the value is missing
     """
 
     schema: Schema | None = None
     standardise: bool = True
     centre: bool = True
-    impute: Literal["mean", "keep"] | float | None = "mean"
+    impute: Literal["mean", "keep", "complete"] | float | None = "mean"
     indicator: bool = False
 
     purpose: ClassVar[Purpose] = "setup"
@@ -199,6 +200,17 @@ class Preprocess:
         """Whether missing cells may stay missing, so that only learners that take them can follow."""
         columns = (self._numeric("x0"),) if self.schema is None else self.schema.columns
         return any(isinstance(column, Numeric) and column.keeps_missing for column in columns)
+
+    @property
+    def complete_columns(self) -> bool | tuple[str, ...]:
+        """The columns in which no cell may be missing, so that rows are left out; True for all."""
+        if self.schema is None:
+            return self.impute == "complete"
+        return tuple(column.name for column in self.schema.columns if column.is_complete)
+
+    def columns_of(self, client: Client) -> tuple[Numeric | Categorical, ...]:
+        """The columns of this client's data, in the order of the schema. Raises DataError if they are others."""
+        return self._columns(client)
 
     def _numeric(self, name: str) -> Numeric:
         scaling: Literal["standardise", "scale"] = "standardise" if self.centre else "scale"
@@ -332,7 +344,7 @@ def _transform(columns: Sequence[Column], mean: Array, deviation: Array, modes: 
             place = next(mode) if column.needs_mode else column.imputed
             fill[j] = np.nan if place is None else place
             continue
-        if column.impute is not None and not column.keeps_missing:
+        if column.impute is not None and not column.keeps_missing and not column.is_complete:
             fill[j] = mean[j] if isinstance(column.impute, str) else column.impute
         if column.scaling == "range":
             assert column.low is not None

@@ -31,7 +31,8 @@ class Numeric:
     """A column of numbers.
 
     impute     "mean" (of all clients' observed values), a declared number, or None: missing is an error; "keep":
-               missing cells stay missing, for learners that take them, such as trees
+               missing cells stay missing, for learners that take them, such as trees; "complete": rows with a missing
+               cell are left out before the run (see `complete_cases`)
     indicator  add a column that is 1 where the value is missing
     scaling    "standardise": subtract the mean, divide by the standard deviation (of all observed values)
                "scale": divide only, which keeps a sparse matrix sparse
@@ -40,7 +41,7 @@ class Numeric:
     """
 
     name: str
-    impute: Literal["mean", "keep"] | float | None = "mean"
+    impute: Literal["mean", "keep", "complete"] | float | None = "mean"
     indicator: bool = False
     scaling: Scaling = "standardise"
     low: float | None = None
@@ -48,9 +49,9 @@ class Numeric:
 
     def __post_init__(self) -> None:
         _check_column(self)
-        if isinstance(self.impute, str) and self.impute not in ("mean", "keep"):
+        if isinstance(self.impute, str) and self.impute not in ("mean", "keep", "complete"):
             raise ConfigError(
-                f"column {self.name!r}: impute is 'mean', a number or None, or 'keep', got {self.impute!r}"
+                f"column {self.name!r}: impute is 'mean', a number or None, 'keep' or 'complete', got {self.impute!r}"
             )
         if self.scaling not in ("standardise", "scale", "range", None):
             raise ConfigError(
@@ -71,6 +72,15 @@ class Numeric:
     @property
     def keeps_missing(self) -> bool:
         return self.impute == "keep"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether rows in which it is missing are left out."""
+        return self.impute == "complete"
+
+    def missing(self, cells: Array) -> Array:
+        """Where the raw cells are missing."""
+        return np.isnan(self.values(cells))
 
     @property
     def needs_mean(self) -> bool:
@@ -116,7 +126,8 @@ class Categorical:
     unseen      where a value goes that was not declared: "other", a level of its own with its own column;
                 "zeros", no column, like the first category with `drop_first`; "error", refused
     impute      where a missing value goes: None, to the same place as an unseen one; a declared category;
-                or "mode", the category that is most frequent over all clients
+                "mode", the category that is most frequent over all clients; or "complete": rows with a missing cell
+                are left out before the run (see `complete_cases`)
     indicator   add a column that is 1 where the value is missing (which is then not counted as unseen)
     drop_first  no column for the first category: with a free intercept the others then say all
 
@@ -144,9 +155,10 @@ class Categorical:
             raise ConfigError(f"column {self.name!r}: unseen is 'other', 'zeros' or 'error', got {self.unseen!r}")
         if self.impute == "none" and self.imputed is None:  # TOML has no None
             object.__setattr__(self, "impute", None)
-        if self.impute is not None and self.imputed is None and not self.needs_mode:
+        if self.impute is not None and self.imputed is None and not self.needs_mode and not self.is_complete:
             raise ConfigError(
-                f"column {self.name!r}: impute is None, 'mode' or one of {list(declared)}, got {self.impute!r}"
+                f"column {self.name!r}: impute is None, 'mode' or one of {list(declared)}, or 'complete', got "
+                f"{self.impute!r}"
             )
         names = self.feature_names()
         if not names:
@@ -161,6 +173,15 @@ class Categorical:
     def imputed(self) -> int | None:
         """The place of the declared category that stands for a missing value."""
         return None if self.impute is None else self._places().get(key(self.impute))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether rows in which it is missing are left out."""
+        return self.impute == "complete" and "complete" not in self.categories
+
+    def missing(self, cells: Array) -> Array:
+        """Where the raw cells are missing."""
+        return self.codes(cells) == -1
 
     @property
     def needs_mode(self) -> bool:
