@@ -33,6 +33,7 @@ from fedsolve.data.partition_schemes import (
     Scheme,
 )
 from fedsolve.data.preprocessing import Preprocess
+from fedsolve.data.proposals import Proposal, propose
 from fedsolve.data.schema import Categorical, Column, Numeric, Schema
 from fedsolve.data.site_tables import SiteReading
 from fedsolve.data.sites import Sites, load_sites
@@ -55,6 +56,7 @@ __all__ = [
     "Numeric",
     "OneDeviates",
     "Preprocess",
+    "Proposal",
     "QuantitySkew",
     "Schema",
     "Scheme",
@@ -73,6 +75,7 @@ __all__ = [
     "load_sites",
     "one_hot",
     "partition",
+    "propose",
     "split_indices",
     "with_test_rows",
 ]

@@ -93,7 +93,7 @@ def suspected(values: Collection[float]) -> float | None:
     """A value of a column that is as a rule a code for "missing": the only negative number, such as -9, among values
     that are otherwise 0 or more; or 999 where all others are less than a third of it. None if there is none."""
     found = sorted({value for value in values if math.isfinite(value)})
-    if len(found) < 3:  # of two values either may be anything
+    if len(found) < 2:
         return None
     negative = [value for value in found if value < 0]
     if negative and len(negative) <= 2 and all(value in _CODES for value in negative):

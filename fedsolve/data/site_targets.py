@@ -70,8 +70,8 @@ def _check_present(table: Table, name: str) -> None:
     if missing.any():
         row = int(np.argmax(missing))
         raise DataError(
-            f"{table.where(row, name)}: the target is missing, in {int(missing.sum())} of {len(missing)} rows; remove "
-            'those rows, or write impute = "complete" under [preprocess] to drop rows with missing cells'
+            f"{table.where(row, name)}: the target is missing, in {int(missing.sum())} of {len(missing)} rows; write "
+            'missing_target = "drop" to leave them out'
         )
 
 

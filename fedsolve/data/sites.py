@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -84,6 +84,7 @@ def load_sites(
     positive: Positive | None = None,
     binary: bool = False,
     complete: bool | Sequence[str] = False,
+    missing_target: Literal["error", "drop"] = "error",
     sites: Mapping[str, SiteReading] | None = None,
     folder: Path | None = None,
     **how: Unpack[ReadingKeys],
@@ -102,6 +103,7 @@ def load_sites(
         positive: Which values of the target are 1: a label, a list of labels, "> 0", or "1..4".
         binary: Whether two labels become 0 and 1.
         complete: True to leave out rows with a missing cell; or the columns that may not be missing.
+        missing_target: "drop" to leave out rows without a target, weight or offset, instead of rejecting them.
         sites: What is different at single sites, by name; see `SiteReading`.
         folder: Where relative paths start.
         how: How all files are read: `header`, `names`, `na`, `delimiter`, `decimal`, `thousands`, `encoding`, `skip`,
@@ -123,7 +125,7 @@ def load_sites(
     if numbers and schema is None:
         check_numbers(tables, features, "declare it in a schema, or write one with fedsolve init")
     notes = _notes(tables, features, kinds, {name: own[name].over(common).na for name in paths})
-    if complete:
+    if complete or missing_target == "drop":
         tables, dropped = complete_rows(tables, _needed(roles, features, complete))
         notes += dropped
     y, found = site_targets(tables, target, classes, positive, binary)

@@ -85,6 +85,7 @@ class Data(Table):
     target: str | int | list[str] | None = None
     weight: str | int | None = None
     offset: str | int | None = None
+    missing_target: Literal["error", "drop"] | None = None
     header: bool | None = None
     names: list[str] | None = None
     na: Na | dict[str, Na] | None = None
@@ -108,8 +109,8 @@ class Data(Table):
                 "either dataset = a name, or file = a path, or files = one for each site, is needed, and only one"
             )
         if self.files is None:
-            if self.sites is not None:
-                raise ValueError("sites says how single files of files are read; give files, one for each site")
+            if self.sites is not None or self.missing_target is not None:
+                raise ValueError("sites and missing_target are for files, one for each site")
             return self
         for key in ("rows", "split_by", "format", "n_features", "zero_based", "labels", "scale", "transpose"):
             if getattr(self, key) is not None:
