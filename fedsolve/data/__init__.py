@@ -34,7 +34,7 @@ from fedsolve.data.partition_schemes import (
 )
 from fedsolve.data.preprocessing import Preprocess
 from fedsolve.data.proposals import Proposal, propose
-from fedsolve.data.schema import Categorical, Column, Numeric, Schema
+from fedsolve.data.schema import Categorical, Column, Discrete, Numeric, Schema
 from fedsolve.data.site_tables import SiteReading
 from fedsolve.data.sites import Sites, load_sites
 from fedsolve.data.synthetic import heterogeneous
@@ -51,6 +51,7 @@ __all__ = [
     "Dataset",
     "DatasetInfo",
     "Dirichlet",
+    "Discrete",
     "Given",
     "Homogeneity",
     "Numeric",

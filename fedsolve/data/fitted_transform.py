@@ -10,7 +10,7 @@ import array_api_compat as api
 import numpy as np
 import scipy.sparse as sp
 
-from fedsolve.data.schema import Categorical, Numeric, Schema
+from fedsolve.data.schema import Categorical, Discrete, Numeric, Schema
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.numerics.linalg import like, to_numpy
 from fedsolve.plain import Plain, Reader, to_plain
@@ -32,7 +32,7 @@ class Transform:
              None where nobody has counted (the clients' own copy, and models saved by earlier versions)
     """
 
-    columns: tuple[Numeric | Categorical, ...]
+    columns: tuple[Numeric | Categorical | Discrete, ...]
     fill: Array
     centre: Array
     scale: Array

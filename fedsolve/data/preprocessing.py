@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fedsolve.data.fitted_transform import Transform, check_sparse
-from fedsolve.data.schema import Categorical, Column, Numeric, Schema
+from fedsolve.data.schema import Categorical, Column, Discrete, Numeric, Schema
 from fedsolve.errors import ConfigError, DataError, ProtocolMismatch, WrongType
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
@@ -39,7 +39,7 @@ from fedsolve.typing import Array
 from fedsolve.wire.arguments import require_shape
 from fedsolve.wire.messages import Purpose
 
-__all__ = ["Categorical", "Column", "Numeric", "Preprocess", "Schema", "Transform"]
+__all__ = ["Categorical", "Column", "Discrete", "Numeric", "Preprocess", "Schema", "Transform"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Preprocess:
     purpose: ClassVar[Purpose] = "setup"
 
     # What a checkpoint must know to read a Transform.
-    transform_types: ClassVar[tuple[type, ...]] = (Transform, Numeric, Categorical)
+    transform_types: ClassVar[tuple[type, ...]] = (Transform, Numeric, Categorical, Discrete)
 
     def __post_init__(self) -> None:
         if self.schema is None:
@@ -281,8 +281,8 @@ def _sparse_sums(X: Array, entries: Array, s: Array) -> Array:
 def _level_weights(columns: Sequence[Column], X: Array, s: Array) -> Array:
     parts: list[Array] = [np.zeros(0)]
     for j, column in enumerate(columns):
-        if isinstance(column, Categorical) and column.needs_mode:
-            codes, k = column.codes(X[:, j]), len(column.categories)
+        if isinstance(column, Categorical | Discrete) and column.needs_mode:
+            codes, k = column.codes(X[:, j]), len(column.levels)
             declared = (codes >= 0) & (codes < k)
             parts.append(np.bincount(codes[declared], weights=s[declared], minlength=k))
     return np.concatenate(parts)
@@ -305,7 +305,7 @@ def _gaps(columns: Sequence[Column], X: Array, s: Array) -> Gaps:
 
 
 def _learns(column: Column) -> bool:
-    return column.needs_mean if isinstance(column, Numeric) else column.needs_mode
+    return column.needs_mode or (isinstance(column, Numeric) and column.needs_mean)
 
 
 def _moments(
@@ -327,11 +327,12 @@ def _modes(columns: Sequence[Column], levels: Array) -> tuple[int, ...]:
     """The most frequent category of each column that is imputed by it; of equals the first declared."""
     found, start = [], 0
     for column in columns:
-        if isinstance(column, Categorical) and column.needs_mode:
-            counts = levels[start : start + len(column.categories)]
-            start += len(column.categories)
+        if column.needs_mode:
+            counts = levels[start : start + len(column.levels)]
+            start += len(column.levels)
             if not counts.any():
-                raise DataError(f"column {column.name!r}: no client has any of its categories, so there is no mode")
+                what = "categories" if isinstance(column, Categorical) else "choices"
+                raise DataError(f"column {column.name!r}: no client has any of its {what}, so there is no mode")
             found.append(int(np.argmax(counts)))
     return tuple(found)
 
@@ -344,7 +345,9 @@ def _transform(columns: Sequence[Column], mean: Array, deviation: Array, modes: 
             place = next(mode) if column.needs_mode else column.imputed
             fill[j] = np.nan if place is None else place
             continue
-        if column.impute is not None and not column.keeps_missing and not column.is_complete:
+        if column.needs_mode:
+            fill[j] = column.levels[next(mode)]
+        elif column.impute is not None and not column.keeps_missing and not column.is_complete:
             fill[j] = mean[j] if isinstance(column.impute, str) else column.impute
         if column.scaling == "range":
             assert column.low is not None

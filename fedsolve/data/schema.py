@@ -49,9 +49,10 @@ class Numeric:
 
     def __post_init__(self) -> None:
         _check_column(self)
-        if isinstance(self.impute, str) and self.impute not in ("mean", "keep", "complete"):
+        if isinstance(self.impute, str) and self.impute not in ("mean", "keep", "complete") and not self.needs_mode:
             raise ConfigError(
-                f"column {self.name!r}: impute is 'mean', a number or None, 'keep' or 'complete', got {self.impute!r}"
+                f"column {self.name!r}: impute is 'mean', a number or None, 'keep' or 'complete', got {self.impute!r}; "
+                "a mode is chosen by Discrete(name, choices=…)"
             )
         if self.scaling not in ("standardise", "scale", "range", None):
             raise ConfigError(
@@ -81,6 +82,15 @@ class Numeric:
     def missing(self, cells: Array) -> Array:
         """Where the raw cells are missing."""
         return np.isnan(self.values(cells))
+
+    @property
+    def needs_mode(self) -> bool:
+        return False
+
+    @property
+    def levels(self) -> tuple[str | float, ...]:
+        """The declared values from which a mode is chosen."""
+        return ()
 
     @property
     def needs_mean(self) -> bool:
@@ -117,6 +127,47 @@ class Numeric:
                 f"column {self.name!r}, row {row}: not a number; "
                 f"declare the column in a Schema, as Categorical({self.name!r}, …), or clean it"
             ) from None
+
+
+@dataclass(frozen=True)
+class Discrete(Numeric):
+    """A column of numbers whose missing values become the most frequent of some declared numbers.
+
+    choices  the numbers from which the mode over all clients is chosen. They are declared, because to find them the
+             clients would have to send their values
+    impute   "mode", or as for `Numeric`
+
+    The rest is as for `Numeric`.
+    """
+
+    impute: Literal["mode", "mean", "keep", "complete"] | float | None = "mode"  # type: ignore[assignment]
+    choices: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.choices, str) or not isinstance(self.choices, Sequence) or not self.choices:
+            raise ConfigError(f"column {self.name!r}: choices are a list of numbers, got {self.choices!r}")
+        declared = tuple(_finite(self.name, "a choice", one) for one in self.choices)
+        if len(set(declared)) < len(declared):
+            raise ConfigError(f"column {self.name!r}: choices are different numbers, got {list(declared)}")
+        object.__setattr__(self, "choices", declared)
+
+    @property
+    def needs_mode(self) -> bool:
+        return self.impute == "mode"
+
+    @property
+    def levels(self) -> tuple[str | float, ...]:
+        return self.choices
+
+    def codes(self, cells: Array) -> Array:
+        """The place of each cell's number among the choices; how many there are for any other, −1 if missing."""
+        found = self.values(cells)
+        order = np.argsort(self.choices)
+        ordered = np.asarray(self.choices)[order]
+        at = np.minimum(np.searchsorted(ordered, found), len(ordered) - 1)
+        codes = np.where(ordered[at] == found, order[at], len(ordered))
+        return np.where(np.isnan(found), -1, codes).astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -184,6 +235,11 @@ class Categorical:
         return self.codes(cells) == -1
 
     @property
+    def levels(self) -> tuple[str | float, ...]:
+        """The declared values from which a mode is chosen."""
+        return self.categories
+
+    @property
     def needs_mode(self) -> bool:
         return self.impute == "mode" and "mode" not in self.categories
 
@@ -222,14 +278,14 @@ class Categorical:
         return {key(one): place for place, one in enumerate(self.categories)}
 
 
-Column: TypeAlias = Numeric | Categorical
+Column: TypeAlias = Numeric | Categorical | Discrete
 
 
 @dataclass(frozen=True)
 class Schema:
     """The raw columns, in order. Every client must have these and no others."""
 
-    columns: tuple[Numeric | Categorical, ...]
+    columns: tuple[Numeric | Categorical | Discrete, ...]
 
     written_as: ClassVar[str] = "columns"  # in plain form a schema is the list of its columns
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -12,8 +15,6 @@ import pytest
 import fedsolve as fs
 
 from .conftest import Command, Outcome
-
-HEART = "age,sex,cp,trestbps,chol,fbs,restecg,thalach,exang,oldpeak,slope,ca,thal,diagnosis"
 
 
 def rows_of(seed: int, count: int = 60) -> dict[str, list[str]]:
@@ -295,22 +296,39 @@ def test_a_proposal_in_python(command: Command, sites: object) -> None:
 
 # ── the heart files ──
 
+PAGE = Path(__file__).parents[2] / "docs" / "own-files.md"
+
+
+def heart_commands(folder: Path) -> list[list[str]]:
+    """The commands of the section on the heart files, as a shell would split and expand them."""
+    part = PAGE.read_text(encoding="utf-8").split("## The four heart files")[1].split("\n## ")[0]
+    found = []
+    for line in re.findall(r"^fedsolve (.*)$", part, re.MULTILINE):
+        words = shlex.split(line.replace("$FEDSOLVE_DATA", str(folder)))
+        found.append([one for word in words for one in (sorted(glob.glob(word)) if "*" in word else [word])])
+    return found
+
 
 def test_the_heart_files_as_they_lie(command: Command, tmp_path: Path) -> None:
-    """The commands of docs/own-files.md, and the model that they give against one of the pooled rows."""
-    folder = Path(os.environ.get("FEDSOLVE_DATA", "")) / "heart"
-    files = sorted(folder.glob("processed.*.data"))
+    """The three commands of the documentation, and their model against the score of the pooled rows."""
+    folder = Path(os.environ.get("FEDSOLVE_DATA", "nowhere"))
+    files = sorted((folder / "heart").glob("processed.*.data"))
     if len(files) != 4:
         pytest.skip("the heart files are not here: set FEDSOLVE_DATA")
-    begun = ["init", *files, "--names", HEART, "--target", "diagnosis", "--positive", "> 0"]
-    outcome = command(*begun, "--na", "chol=0", "--na", "trestbps=0", "--json")
-    assert outcome.status == 0, outcome.err
-    assert list(outcome.json["sites"]) == ["cleveland", "hungarian", "switzerland", "va"]
-    fitted = fit(command, "out")
+    first, second, third = heart_commands(folder)
+    begun = command(*first, "--json")
+    assert begun.status == 0, begun.err
+    assert list(begun.json["sites"]) == ["cleveland", "hungarian", "switzerland", "va"]
+    quoted = re.findall(r"^> (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)[0]
+    assert quoted in begun.json["notes"]
+    assert command(*second).status == 0
+    fitted = command(*third, "--json")
     assert fitted.json["status"] == "converged"
-    model = fs.load_model(tmp_path / "out" / "model.npz")
+    assert fitted.json["rounds"] == 6
+    model = fs.load_model(tmp_path / "heart" / "model.npz")
     lines = [line.split(",") for path in files for line in path.read_text().split()]
     raw = np.array([[np.nan if cell == "?" else float(cell) for cell in line] for line in lines])
+    assert len(raw) == 920
     for place in (3, 4):
         raw[raw[:, place] == 0, place] = np.nan
     X = np.column_stack([model.transform.apply(raw[:, :-1]), np.ones(len(raw))])

@@ -43,6 +43,7 @@ PAGES = [
     "docs/algorithms.md",
     "docs/boosting.md",
     "docs/networks.md",
+    "docs/own-files.md",
 ]
 
 
