@@ -72,6 +72,7 @@ class Reading:
     skip         lines above the table, such as a title
     skip_footer  records below it, such as totals
     shared_na    whether `na` is for several files, and may name columns that this one lacks
+    expected     names of columns by which a header is known, even if others of its names are numbers
     """
 
     header: bool | None = None
@@ -84,6 +85,7 @@ class Reading:
     skip: int = 0
     skip_footer: int = 0
     shared_na: bool = False
+    expected: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
@@ -211,7 +213,8 @@ class _CsvFile:
         (line, head), *below = first
         header, given = self.how.header, self.how.names
         if header is None:
-            header = not any(is_number(cell, self.how.decimal) for cell in head)
+            named = bool(self.how.expected) and set(self.how.expected) <= set(head)
+            header = named or not any(is_number(cell, self.how.decimal) for cell in head)
             if given is not None and header:
                 header = self._repeats(head, given, below, line)
         if header and not below:

@@ -13,14 +13,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fedsolve.data.column_facts import MOST_CODES, ColumnFacts, facts_of, rounded_range, shared_gaps
 from fedsolve.data.csv_tables import Reading, Table
 from fedsolve.data.schema import Categorical, Column, Numeric, Schema
 from fedsolve.data.site_names import Files, site_files
-from fedsolve.data.site_tables import SiteReading, agreed_features, read_site
+from fedsolve.data.site_tables import SiteReading, agreed_features, read_site, toml_key
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.tables.column_names import some
 from fedsolve.tables.outcomes import Positive
@@ -86,8 +86,9 @@ def propose(
     Raises DataError, with file and line, for what no schema could describe; ConfigError for too many categories.
     """
     paths = site_files(files)
-    tables = {name: read_site(path, reading or Reading(), SiteReading(), {}) for name, path in paths.items()}
     others = [one for one in (target, weight, offset) if one is not None]
+    how = replace(reading or Reading(), expected=others)
+    tables = {name: read_site(path, how, SiteReading(), {}) for name, path in paths.items()}
     for table in tables.values():
         agreed_features({table.name: table}, others, (), None)  # says which of them lacks the target
     notes: Notes = [line for table in tables.values() if (line := table.said())]
@@ -124,11 +125,12 @@ def _common_columns(tables: Mapping[str, Table], no_features: set[str], notes: N
         where = f"{first.head}: no column {name}"
         if len(lacking) > 1:
             where += f" (nor at {', '.join(lacking[1:])})"
+        place = f"[data.sites.{toml_key(lacking[0])}]"
         near = [other for other in first.columns if other.casefold() == name.casefold()]
         do = (
-            f'rename = {{ "{near[0]}" = "{name}" }} under [data.sites.{lacking[0]}] makes them one'
+            f'rename = {{ "{near[0]}" = "{name}" }} under {place} makes them one'
             if near
-            else f'to keep it, take it out of drop and write absent = ["{name}"] under [data.sites.{lacking[0]}]'
+            else f'to keep it, take it out of drop and write absent = ["{name}"] under {place}'
         )
         notes.append(f"{where}, so it is dropped everywhere; {do}")
     return common, partly
@@ -333,7 +335,7 @@ def _why_dropped(name: str, whole: ColumnFacts, sites: Mapping[str, ColumnFacts]
         return "it has one value at each site, so it says no more than whose a row is"
     if whole.dates and whole.kind == "text":
         return "it holds dates; give what they mean as a number, such as an age or a duration"
-    each = all(one.distinct == one.observed and one.observed >= 10 for one in sites.values())
+    each = whole.observed >= 10 and all(one.distinct == one.observed for one in sites.values())
     if whole.kind == "text" and (each or (whole.distinct > 20 and whole.distinct > 0.9 * whole.observed)):
         return "nearly every row has a text of its own, as an identifier has"
     named = bool(_IDS.search(name)) or name.startswith("unnamed_")

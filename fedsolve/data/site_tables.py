@@ -7,6 +7,7 @@ rejected with the name of its file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from fedsolve.data.csv_tables import Reading, Table, read_table
 from fedsolve.data.dataset import Array
 from fedsolve.data.missing_markers import ALL, Na, merged, suspected
 from fedsolve.data.parquet_tables import is_parquet, read_parquet_table
+from fedsolve.data.schema import Categorical
 from fedsolve.errors import ConfigError, DataError, UnknownName
 from fedsolve.tables.column_names import Names, difference, some
 
@@ -119,14 +121,22 @@ def agreed_features(
     own = {site: _features(table, {*others, *drop}) for site, table in tables.items()}
     first = next(iter(tables))
     wanted = own[first] if declared is None else declared
-    whose = f"the schema, which all sites use, declares {some(wanted)}" if declared is not None else ""
-    for site, names in own.items():
-        if difference(names, wanted):
-            against = whose or f"{tables[first].name} has {some(wanted)}"
-            raise DataError(_other_columns(tables[site], site, names, wanted, against))
+    if any(difference(names, wanted) for names in own.values()):
+        against = f"the schema, which all sites use, declares {some(wanted)}"
+        if declared is None:  # most sites are right: whoever differs from them is named
+            wanted = _usual(list(own.values()))
+            against = f"most sites have {some(wanted)}" if len(own) > 2 else f"the other has {some(wanted)}"
+        site = next(site for site, names in own.items() if difference(names, wanted))
+        raise DataError(_other_columns(tables[site], site, own[site], wanted, against))
     if not wanted:
         raise DataError(f"{tables[first].path}: no column is left for features; check target and drop")
     return wanted
+
+
+def _usual(sites: Sequence[Names]) -> Names:
+    """The columns that at least half of the sites have."""
+    union = dict.fromkeys(name for names in sites for name in names)
+    return tuple(name for name in union if 2 * sum(name in names for names in sites) >= len(sites))
 
 
 def _features(table: Table, left_out: Collection[str]) -> Names:
@@ -148,11 +158,11 @@ def _other_columns(table: Table, site: str, names: Names, wanted: Names, against
     missing = [name for name in wanted if name not in names]
     extra = [name for name in names if name not in wanted]
     if missing and extra:
-        do = f'rename = {{ "{extra[0]}" = "{missing[0]}" }} under [data.sites.{site}] if they are the same'
+        do = f'rename = {{ "{extra[0]}" = "{missing[0]}" }} under [data.sites.{toml_key(site)}] if they are the same'
     elif missing:
         do = (
             f'drop = ["{missing[0]}"] to leave it out everywhere, or absent = ["{missing[0]}"] under '
-            f"[data.sites.{site}] if this site has no values of it"
+            f"[data.sites.{toml_key(site)}] if this site has no values of it"
         )
     else:
         do = f'drop = ["{extra[0]}"] to leave it out'
@@ -183,6 +193,33 @@ def first_text(values: Array) -> int:
     return texts[0] if texts else 0
 
 
+def check_finite(table: Table, features: Sequence[str]) -> None:
+    """Raise DataError, with file, line and column, for an infinite number."""
+    for name in features:
+        values = table.columns[name]
+        if values.dtype != object and np.isinf(values).any():
+            row = int(np.argmax(np.isinf(values)))
+            raise DataError(f"{table.where(row, name)}: an infinite number; correct it, or leave the cell empty")
+
+
+_BECOMES = {"other": "it counts as the category 'other'", "zeros": "it counts as none of them, as the reference does"}
+
+
+def undeclared(table: Table, column: Categorical) -> str:
+    """What is said of values that a schema does not declare: where the first one is, and what it counts as. Raises
+    DataError where such values are to be rejected."""
+    rows = np.flatnonzero(column.codes(table.columns[column.name]) == len(column.categories))
+    if not len(rows):
+        return ""
+    cell = table.columns[column.name][rows[0]]
+    shown = repr(cell) if isinstance(cell, str) else f"{cell:g}"
+    found = f"{table.where(int(rows[0]), column.name)}: {shown} is none of the declared categories "
+    found += f"({some(column.categories)})"
+    if column.unseen == "error":
+        raise DataError(f"{found}; declare it, or say unseen = 'other' or 'zeros'")
+    return f"{found}, in {len(rows)} of {len(table.lines)} rows; {_BECOMES[column.unseen]}"
+
+
 def check_codes(table: Table, features: Sequence[str], na: Na | None) -> list[str]:
     """Raise DataError for a number that is as a rule a code for "missing", such as -9 among values of 0 and more.
 
@@ -206,10 +243,16 @@ def check_codes(table: Table, features: Sequence[str], na: Na | None) -> list[st
             f"{table.where(int(rows[0]), name)}: {code:g}, in {len(rows)} of {len(values)} rows, where all others are"
         )
         found += f" {others.min():g} … {others.max():g}"
+        key = toml_key(name)
         if code < 0:
             raise DataError(
-                f"{found}, looks like a code for a missing value; write na = {{ {name} = [{code:g}] }} if it is, or "
-                f"na = {{ {name} = [] }} if it is a number"
+                f"{found}, looks like a code for a missing value; write na = {{ {key} = [{code:g}] }} if it is, or "
+                f"na = {{ {key} = [] }} if it is a number"
             )
-        said.append(f"{found}; if it means that the value is missing, write na = {{ {name} = [{code:g}] }}")
+        said.append(f"{found}; if it means that the value is missing, write na = {{ {key} = [{code:g}] }}")
     return said
+
+
+def toml_key(name: str) -> str:
+    """A name as a key of a run file."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'

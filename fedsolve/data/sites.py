@@ -21,7 +21,15 @@ from fedsolve.data.file_formats import matrix, numbers_of
 from fedsolve.data.missing_markers import ALL, Na
 from fedsolve.data.schema import Categorical, Schema
 from fedsolve.data.site_names import Files, site_files
-from fedsolve.data.site_tables import SiteReading, agreed_features, check_codes, check_numbers, read_site
+from fedsolve.data.site_tables import (
+    SiteReading,
+    agreed_features,
+    check_codes,
+    check_finite,
+    check_numbers,
+    read_site,
+    undeclared,
+)
 from fedsolve.data.site_targets import site_targets
 from fedsolve.errors import ConfigError, DataError, UnknownName
 from fedsolve.federation.client import Client
@@ -116,7 +124,7 @@ def load_sites(
     paths = site_files(files, folder)
     own = _known_sites(sites or {}, paths)
     roles = Roles(target, weight, offset)
-    common = Reading(**how)
+    common = Reading(**how, expected=roles.columns)
     kinds = _kinds(schema)
     tables = {name: read_site(path, common, own[name], kinds) for name, path in paths.items()}
     _check_markers(tables, common.na)
@@ -124,7 +132,7 @@ def load_sites(
     features = agreed_features(tables, roles.columns, set(drop), declared)
     if numbers and schema is None:
         check_numbers(tables, features, "declare it in a schema, or write one with fedsolve init")
-    notes = _notes(tables, features, kinds, {name: own[name].over(common).na for name in paths})
+    notes = _notes(tables, features, schema, {name: own[name].over(common).na for name in paths})
     if complete or missing_target == "drop":
         tables, dropped = complete_rows(tables, _needed(roles, features, complete))
         notes += dropped
@@ -156,14 +164,19 @@ def _check_markers(tables: Mapping[str, Table], na: Na | None) -> None:
 
 
 def _notes(
-    tables: Mapping[str, Table], features: Sequence[str], kinds: Mapping[str, str], na: Mapping[str, Na | None]
+    tables: Mapping[str, Table], features: Sequence[str], schema: Schema | None, na: Mapping[str, Na | None]
 ) -> list[str]:
-    """What is said of each file; raises DataError for a cell that looks like a code for a missing value."""
+    """What is said of each file; raises DataError for a cell that looks like a code for a missing value, is infinite,
+    or is of a category that must be declared."""
     said = []
-    numeric = [name for name in features if kinds.get(name, "number") == "number"]
+    categories = [] if schema is None else [one for one in schema.columns if isinstance(one, Categorical)]
+    named = {column.name for column in categories}
+    numeric = [name for name in features if name not in named]
     for site, table in tables.items():
         said += [line] if (line := table.said()) else []
+        check_finite(table, numeric)
         said += check_codes(table, numeric, na[site])
+        said += [line for column in categories if (line := undeclared(table, column))]
         order = [name for name in table.columns if name in set(features)]
         if order != list(features):
             said.append(f"{table.name}: its columns are in another order, and matched by name")

@@ -319,3 +319,40 @@ def test_parquet_without_pyarrow(files: dict[str, Path], tmp_path: Path, monkeyp
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
     with pytest.raises(DataError, match=r'needs pyarrow: pip install "fedsolve\[parquet\]"'):
         load_sites({**files, "bryn": tmp_path / "bryn.parquet"}, target="ill")
+
+
+def test_undeclared_categories_are_said_with_their_line(files: dict[str, Path]) -> None:
+    files["bryn"].write_text("ill,age,sex\nyes,61,f\nno,47,x\nno,52,m\nno,55,x\n")
+    said = load_sites(files, target="ill", schema=SCHEMA).notes
+    place = f"{files['bryn']}, line 3, column sex: 'x' is none of the declared categories ('f', 'm'), in 2 of 4 rows"
+    assert f"{place}; it counts as the category 'other'" in said
+    strict = fs.data.Schema((fs.data.Numeric("age"), fs.data.Categorical("sex", ("f", "m"), unseen="error")))
+    with pytest.raises(DataError, match=r"bryn\.csv, line 3, column sex: 'x' is none of the declared categories"):
+        load_sites(files, target="ill", schema=strict)
+
+
+def test_an_infinite_number(files: dict[str, Path]) -> None:
+    files["bryn"].write_text("ill,age,sex\nyes,61,f\nno,inf,m\n")
+    with pytest.raises(DataError, match=r"bryn\.csv, line 3, column age: an infinite number"):
+        load_sites(files, target="ill", schema=SCHEMA)
+
+
+def test_a_header_of_numbers_is_known_by_the_target(tmp_path: Path) -> None:
+    for site in ("a", "b"):
+        (tmp_path / f"{site}.csv").write_text("2019,2020,ill\n1,2,0\n3,4,1\n")
+    assert load_sites("*.csv", target="ill", folder=tmp_path).feature_names == ("2019", "2020")
+
+
+def test_names_that_need_quotes_in_a_run_file(tmp_path: Path) -> None:
+    (tmp_path / "st. a.csv").write_text("blood pressure,y\n120,1\n-9,0\n130,1\n")
+    with pytest.raises(DataError, match=r'na = { "blood pressure" = \[-9\] }'):
+        load_sites("*.csv", target="y", folder=tmp_path)
+    (tmp_path / "b.csv").write_text("blood pressure,age,y\n100,1,1\n90,2,0\n")
+    with pytest.raises(DataError, match=r'st\. a\.csv, line 1: it lacks .age.*\[data\.sites\."st\. a"\]'):
+        load_sites("*.csv", target="y", folder=tmp_path, na=[])
+
+
+def test_the_site_that_differs_is_named_even_if_it_is_the_first(files: dict[str, Path]) -> None:
+    files["arden"].write_text("ill,age\nyes,61\nno,47\n")
+    with pytest.raises(DataError, match=r"arden\.csv, line 1: it lacks 'sex'; most sites have 'age', 'sex'"):
+        load_sites(files, target="ill")
