@@ -36,6 +36,7 @@ class Dataset:
     columns: Mapping[str, Array] | None = None  # further columns by name, also those that are not features
     sample_weight: Array | None = None
     offset: Array | None = None
+    notes: tuple[str, ...] = ()  # what was recognised when it was read, a sentence each
 
     def __post_init__(self) -> None:
         if self.X.shape[0] == 0:

@@ -24,6 +24,7 @@ from fedsolve.data.csv_tables import Reading, Table, is_number, read_table
 from fedsolve.data.dataset import Array, Dataset, is_missing
 from fedsolve.data.missing_markers import Na
 from fedsolve.data.parquet_tables import read_parquet_table
+from fedsolve.data.suspected_codes import suspected_codes
 from fedsolve.data.text_files import FilePath, open_file
 from fedsolve.errors import DataError, InputError, UnknownName
 from fedsolve.tables.labels import Labels, checked_classes, encode_labels
@@ -94,7 +95,7 @@ def read_csv(
     they are given; see `fedsolve.data.csv_tables.Reading`.
     """
     how = Reading(header, names, na, delimiter, decimal, thousands, encoding, skip, skip_footer)
-    return as_dataset(read_table(path, how), target, drop, groups, weight, offset, classes)
+    return as_dataset(read_table(path, how), target, drop, groups, weight, offset, classes, na)
 
 
 def read_parquet(
@@ -111,7 +112,7 @@ def read_parquet(
 ) -> Dataset:
     """A table in a parquet file, which needs pyarrow (`pip install "fedsolve[parquet]"`); as `read_csv`."""
     read = read_parquet_table(path, Reading(names=names, na=na))
-    return as_dataset(read, target, drop, groups, weight, offset, classes)
+    return as_dataset(read, target, drop, groups, weight, offset, classes, na)
 
 
 def read_inputs(path: FilePath, *, drop: Sequence[str | int] = (), **table: Any) -> tuple[Array, tuple[str, ...]]:
@@ -139,6 +140,7 @@ def as_dataset(
     weight: str | int | None,
     offset: str | int | None,
     classes: Sequence[str | float] | None,
+    na: Na | None = None,
 ) -> Dataset:
     """A table as features, targets and the rest. The arguments are those of `read_csv`."""
     path, table = read.path, read.columns
@@ -164,6 +166,7 @@ def as_dataset(
         columns=table,
         sample_weight=None if weight_name is None else numbers_of(read, weight_name, "weight"),
         offset=None if offset_name is None else numbers_of(read, offset_name, "offset"),
+        notes=(*([said] if (said := read.said()) else []), *(text for _, text in suspected_codes(read, features, na))),
     )
 
 

@@ -89,6 +89,11 @@ _CODES = (-9.0, -99.0, -999.0, -9999.0, -8.0, -88.0, -888.0, -7.0, -77.0)
 _HIGH = (99.0, 999.0, 9999.0, 99999.0, 888.0, 8888.0)
 
 
+def may_have_codes(low: float, high: float) -> bool:
+    """Whether `suspected` may find one in a column of this range: a quick look before its values are sorted."""
+    return low in _CODES or (high in _HIGH and low >= 0)
+
+
 def suspected(values: Collection[float]) -> float | None:
     """A value of a column that is as a rule a code for "missing": the only negative number, such as -9, among values
     that are otherwise 0 or more; or 999 where all others are less than a third of it. None if there is none."""

@@ -20,7 +20,8 @@ from fedsolve.data.column_facts import MOST_CODES, ColumnFacts, facts_of, rounde
 from fedsolve.data.csv_tables import Reading, Table
 from fedsolve.data.schema import Categorical, Column, Numeric, Schema
 from fedsolve.data.site_names import Files, site_files
-from fedsolve.data.site_tables import SiteReading, agreed_features, read_site, toml_key
+from fedsolve.data.site_tables import SiteReading, agreed_features, read_site
+from fedsolve.data.suspected_codes import toml_key
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.tables.column_names import some
 from fedsolve.tables.outcomes import Positive

@@ -7,7 +7,6 @@ rejected with the name of its file.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,13 +15,12 @@ import numpy as np
 
 from fedsolve.data.csv_tables import Reading, Table, read_table
 from fedsolve.data.dataset import Array
-from fedsolve.data.missing_markers import ALL, Na, merged, suspected
+from fedsolve.data.missing_markers import Na, merged
 from fedsolve.data.parquet_tables import is_parquet, read_parquet_table
 from fedsolve.data.schema import Categorical
+from fedsolve.data.suspected_codes import suspected_codes, toml_key
 from fedsolve.errors import ConfigError, DataError, UnknownName
 from fedsolve.tables.column_names import Names, difference, some
-
-LEAST_SEEN = 3  # rows of a column below which nothing is suspected of it
 
 
 @dataclass(frozen=True)
@@ -222,37 +220,10 @@ def undeclared(table: Table, column: Categorical) -> str:
 
 def check_codes(table: Table, features: Sequence[str], na: Na | None) -> list[str]:
     """Raise DataError for a number that is as a rule a code for "missing", such as -9 among values of 0 and more.
-
-    Columns that `na` names are left alone, and an empty list says that there are no codes. Returns a sentence for each
-    code that may be one, such as 999.
-    """
-    if isinstance(na, Sequence) and not isinstance(na, str) and not na:
-        return []
-    named = set(na) - {ALL} if isinstance(na, Mapping) else set()
+    Returns a sentence for each number that may be one, such as 999."""
     said = []
-    for name in features:
-        values = table.columns[name]
-        if name in named or values.dtype == object or len(values) < LEAST_SEEN:
-            continue
-        code = suspected(np.unique(values[~np.isnan(values)]).tolist())
-        if code is None:
-            continue
-        rows = np.flatnonzero(values == code)
-        others = values[(values != code) & ~np.isnan(values)]
-        found = (
-            f"{table.where(int(rows[0]), name)}: {code:g}, in {len(rows)} of {len(values)} rows, where all others are"
-        )
-        found += f" {others.min():g} … {others.max():g}"
-        key = toml_key(name)
+    for code, sentence in suspected_codes(table, features, na):
         if code < 0:
-            raise DataError(
-                f"{found}, looks like a code for a missing value; write na = {{ {key} = [{code:g}] }} if it is, or "
-                f"na = {{ {key} = [] }} if it is a number"
-            )
-        said.append(f"{found}; if it means that the value is missing, write na = {{ {key} = [{code:g}] }}")
+            raise DataError(sentence)
+        said.append(sentence)
     return said
-
-
-def toml_key(name: str) -> str:
-    """A name as a key of a run file."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'

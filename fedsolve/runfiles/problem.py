@@ -104,7 +104,9 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
     _link(what.link, clients)
     if preprocess is None and any(client.raw for client in clients):
         raise ConfigError(f"{loaded.name} has text columns or missing values: add a [preprocess] table to the run file")
-    return Problem(loaded, clients, algorithms, preprocess, server, what.evaluation is not None, tuple(notes))
+    return Problem(
+        loaded, clients, algorithms, preprocess, server, what.evaluation is not None, (*loaded.notes, *notes)
+    )
 
 
 def _of_sites(

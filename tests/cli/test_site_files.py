@@ -196,3 +196,19 @@ def test_paths_of_sites_are_made_absolute(tmp_path: Path) -> None:
     assert str(tmp_path.resolve() / "b.csv") in from_anywhere(text, tmp_path)
     listed = '[data]\nfiles = ["a.csv", "b.csv"]\n'
     assert str(tmp_path.resolve() / "b.csv") in from_anywhere(listed, tmp_path)
+
+
+def test_one_file_says_what_was_recognised_too(command: Command, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = [f"{'ab'[i % 2]};{rng.normal(50, 9):.1f};{int(rng.random() < 0.5)}".replace(".", ",") for i in range(40)]
+    lines[3] = "b;-9;0"
+    (tmp_path / "own.csv").write_text("\n".join(["site;age;y", *lines]) + "\n")
+    (tmp_path / "own.toml").write_text(
+        '[data]\nfile = "own.csv"\ntarget = "y"\nsplit_by = "site"\n[preprocess]\n[algorithm]\nname = "Newton"\n'
+        'loss = { name = "Logistic", l2 = 0.1 }\n[output]\nfigures = false\n'
+    )
+    outcome = command("run", "own.toml", "--output", "out", "--json")
+    assert outcome.status == 0, outcome.err
+    first, second = outcome.json["notes"]
+    assert first == "own.csv: separated by ';', decimal comma"
+    assert "own.csv, line 5, column age: -9, in 1 of 40 rows" in second
