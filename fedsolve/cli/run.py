@@ -14,7 +14,7 @@ from rich.console import Console
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.cli import coefficients, costs, warm_starts
 from fedsolve.cli import gain as gains
-from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
+from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar, tell
 from fedsolve.cli.warm_starts import WarmStart
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.inference import FederationGain, FederationGains, federation_gain
@@ -48,6 +48,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         raise ConfigError(f"{file} lists several [[algorithms]]: use `fedsolve compare {file}`")
     gains.check_shares(what)
     problem = problems.prepare(what, file)
+    tell(problem.notes)
     if what.gain is not None:
         problem = gains.holding_out(problem, what.gain)
     ((label, algorithm),) = problem.algorithms.items()
@@ -112,6 +113,7 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool, wanted:
         raise ConfigError(f"{file}: [gain] is for one model, and this file compares several; use `fedsolve run` for it")
     coefficients.reject(what, file)
     problem = problems.prepare(what, file)
+    tell(problem.notes)
     judging = None if wanted is None else costs.Judging.of(wanted, what, problem.entries)
     folder = RunFolder.open(_folder(what, file, output, False), force=force)
     folder.write_config(from_anywhere(text, file.parent))
@@ -249,6 +251,7 @@ def _finish(problem: Problem, result: Run, label: str, folder: RunFolder, start:
         "feature_names": problem.data.feature_names,
         "score": score_name(result.model),
         "scores": problem.scores(result.model),
+        **({"notes": list(problem.notes)} if problem.notes else {}),
     }
     summary = {**summarise(result, label, problem.clients), **known}
     if start is not None:

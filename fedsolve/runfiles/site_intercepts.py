@@ -17,20 +17,23 @@ FULL = "full"
 
 
 def with_sites(
-    what: keys.Config, loaded: Dataset, clients: Sequence[Client], preprocess: Preprocess | None
-) -> tuple[Dataset, list[Client], Preprocess]:
-    """Data and clients with a column of the sites' names, called as `data.split_by` is or "site", and the preprocessing
-    that makes indicators of it. Rows without a site (test rows, the server's own) are left out or rejected."""
+    what: keys.Config, names: Sequence[str] | None, clients: Sequence[Client], preprocess: Preprocess | None
+) -> tuple[list[Client], Preprocess]:
+    """Clients with a column of the sites' names, called as `data.split_by` is or "site", and the preprocessing that
+    makes indicators of it. The server's own rows belong to no site and are rejected."""
     assert what.preprocess is not None
     chosen = what.preprocess.site_intercepts
     if what.server is not None:
         raise ConfigError("preprocess.site_intercepts: the rows of [server] belong to no site; leave one of both out")
     column = what.data.split_by if isinstance(what.data.split_by, str) else "site"
-    if column in (loaded.feature_names or ()):
+    if column in (names or ()):
         column = "site"
     reference = chosen if isinstance(chosen, str) and chosen != FULL else None
-    made, found = site_intercepts(clients, preprocess, reference=reference, full=chosen == FULL, column=column)
-    X, y = (np.concatenate([getattr(client, name) for client in made]) for name in ("X", "y"))
-    names = made[0].feature_names
-    data = replace(loaded, X=X, y=y, feature_names=names, groups=None, columns=None, X_test=None, y_test=None)
-    return data, made, found
+    return site_intercepts(clients, preprocess, reference=reference, full=chosen == FULL, column=column)
+
+
+def pooled_with_sites(loaded: Dataset, clients: Sequence[Client]) -> Dataset:
+    """The data with that column. Test rows have no site and are left out."""
+    X, y = (np.concatenate([getattr(client, name) for client in clients]) for name in ("X", "y"))
+    names = clients[0].feature_names
+    return replace(loaded, X=X, y=y, feature_names=names, groups=None, columns=None, X_test=None, y_test=None)

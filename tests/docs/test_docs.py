@@ -45,6 +45,7 @@ PAGES = [
     "docs/boosting.md",
     "docs/networks.md",
     "docs/estimators.md",
+    "docs/own-files.md",
 ]
 
 
