@@ -158,7 +158,7 @@ def _ends(judging: Judging) -> list[str]:
 
 def _end(value: object, tried: Sequence[object]) -> str | None:
     """ "smallest" or "largest", of several numbers; else None."""
-    numbers = [each for each in tried if isinstance(each, int | float)]
+    numbers = [each for each in tried if isinstance(each, int | float) and not isinstance(each, bool)]
     if len(numbers) < len(tried) or min(numbers) == max(numbers):
         return None
     return "smallest" if value == min(numbers) else "largest" if value == max(numbers) else None

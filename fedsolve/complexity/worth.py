@@ -124,7 +124,7 @@ def largest(amount: int, answered: int, rows: list[int] | None, batches: tuple[i
 
     The ledger adds up the counts of all clients. Work is either in proportion to a client's rows (passes over its data)
     or the same for all (a number of steps). Where the batches that clients draw are known and, with whole passes, make
-    up the amount, it is these; a client of fewer rows than a batch takes all of them. Otherwise it is passes where these
+    up the amount, it is these; a client of fewer rows than a batch takes all of them. Otherwise it is passes where they
     are a whole number, and then steps. What is neither, such as local fits that take a different number of steps at
     each client, is attributed in proportion to rows.
     """

@@ -346,3 +346,20 @@ def test_a_grid_is_for_comparisons(command: Command, written: Write) -> None:
     outcome = command("run", written('[algorithm]\nname = "FedAvg"\ngrid = { local = { steps = [1, 2] } }\n'))
     assert outcome.status == 2
     assert "grid is for [[algorithms]]" in outcome.sentence
+
+
+def test_a_grid_of_one_point_and_of_words(command: Command, written: Write) -> None:
+    """True is no largest number of a list, and one run is not the best of several."""
+    one = TUNED.replace("steps = [2, 20], step_size = [0.003, 0.02, 9.0]", "steps = [20], step_size = [0.02]")
+    momentum = """
+[[algorithms]]
+name = "FedAvg"
+label = "Momentum"
+local = { name = "Momentum", steps = 5, step_size = 0.01, batch_size = 8 }
+grid = { local = { nesterov = [true, false] } }
+"""
+    said = " ".join(command("compare", written(one, momentum), "--phi", "1").out.split())
+    assert "FedAvg: steps / step_size, one run" in said
+    assert "Momentum: nesterov, the best of 2 runs" in said
+    assert "of its list" not in said
+    assert "A Hessian of a sample counts as one gradient for each of its columns" in said
