@@ -25,9 +25,9 @@ EXPLAINED = (
     "Γ, the federated oracle complexity (Jadbabaie, Makur and Shah, “Federated Optimization of Smooth Loss Functions”, "
     "Definition 1): in every exchange the gradients of single samples that the busiest client computes, with those of "
     "the server, and φ for each client that is asked. A Hessian of a sample counts as one gradient for each of its "
-    "columns. The figures are Γ when (F − F*) / (F(0) − F*) is at most ε for the first time, in one run each; F(0) is at "
-    "weights of 0, and F* is from Newton's method at the same clients, which does not count. The least in each column is "
-    "marked with *; – was not reached."
+    "columns. The figures are Γ when (F − F*) / (F(0) − F*) is at most ε for the first time, in one run each; F(0) is "
+    "at weights of 0, and F* is from Newton's method at the same clients, which does not count. The least in each "
+    "column is marked with *; – was not reached."
 )
 
 
