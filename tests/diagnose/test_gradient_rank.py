@@ -312,7 +312,7 @@ def test_sources_with_wrong_shapes(shape: tuple[int, ...]) -> None:
 
 
 def test_what_is_no_source() -> None:
-    with pytest.raises(ConfigError, match="source is LossGradients.*got a Squared without w"):
+    with pytest.raises(ConfigError, match=r"source is LossGradients.*got a Squared without w"):
         gradient_ranks(fs.Squared(), 5)  # type: ignore[arg-type]
 
 
