@@ -131,13 +131,10 @@ class Judging:
     def _doubts(self) -> list[str]:
         estimated = sorted({one.algorithm for one in self.contestants if one.complexity.estimated})
         unknown = sorted({name for one in self.contestants for name in one.complexity.uncounted})
-        said = (
-            [f"Γ of {' and '.join(estimated)} is estimated: clients took different numbers of steps."]
-            if estimated
-            else []
-        )
+        names = " and ".join(estimated)
+        said = [f"Γ of {names} is estimated: clients did not all compute the same, and only their sum is known."]
         return [
-            *said,
+            *(said if estimated else []),
             *([f"Not in Γ, because nobody knows what it is worth: {', '.join(unknown)}."] if unknown else []),
         ]
 

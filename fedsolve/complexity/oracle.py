@@ -52,8 +52,8 @@ class OracleComplexity:
         uncounted: Names of computations in the ledger that `Worth` does not know. They count as nothing.
         estimated: True if the ledger, which adds up what all clients computed, does not show what the busiest did: the
             rows of the clients are not known (then all count as equal; one that is lost since the run was resumed, as
-            the mean of the others), clients took different numbers of steps, or a ledger without its run has an amount
-            that may be passes over all rows as well as steps.
+            the mean of the others), clients took different numbers of steps or not all of them computed a Hessian, or a
+            ledger without its run has an amount that may be passes over all rows as well as steps.
     """
 
     phi: float

@@ -173,6 +173,16 @@ def test_whose_objective_is_said(command: Command, written: Write) -> None:
     assert plain["costs"]["remarks"] == []
 
 
+def test_what_is_estimated_is_said(command: Command, written: Write) -> None:
+    """FedProx minimises at each client, in as many steps as that takes there."""
+    head = HEAD.replace('"diabetes"', '"breast_cancer"').replace('"Squared"', '"Logistic"')
+    prox = '[[algorithms]]\nname = "FedProx"\n'
+    found = command("compare", written(prox, AGD, head=head), "--phi", "1", "--json").json["costs"]["remarks"]
+    assert [one for one in found if "estimated" in one] == [
+        "Γ of FedProx is estimated: clients did not all compute the same, and only their sum is known."
+    ]
+
+
 def test_with_some_of_the_clients_every_round_is_judged_by_all(command: Command, written: Write) -> None:
     found = command("compare", written(AGD, "[participation]\nfraction = 0.4\n"), "--phi", "0", "--json").json["costs"]
     (curve,) = found["curves"]
