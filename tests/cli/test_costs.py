@@ -173,6 +173,17 @@ def test_whose_objective_is_said(command: Command, written: Write) -> None:
     assert plain["costs"]["remarks"] == []
 
 
+def test_rounds_that_nobody_could_judge_are_said(command: Command, written: Write) -> None:
+    """Where replies get lost, a round has no objective of all clients: its accuracy is not known, and not bad."""
+    losing = "[participation]\ndropout = 0.4\nquorum = 0.2\n"
+    found = command("compare", written(NEWTON, AGD, losing), "--phi", "1", "--json").json["costs"]
+    (said,) = [one for one in found["remarks"] if "could not be judged" in one]
+    assert "of Newton" in said
+    assert "of AGD" in said
+    quiet = command("compare", written(NEWTON, AGD), "--phi", "1", "--json", "-o", "quiet").json["costs"]
+    assert quiet["remarks"] == []
+
+
 def test_what_is_estimated_is_said(command: Command, written: Write) -> None:
     """FedProx minimises at each client, in as many steps as that takes there."""
     head = HEAD.replace('"diabetes"', '"breast_cancer"').replace('"Squared"', '"Logistic"')
