@@ -131,7 +131,7 @@ def oracle_complexity(
     Args:
         run: A run, or its ledger.
         phi: φ, the time to send a vector of p numbers over the time to compute the gradient of a sample.
-        worth: What Hessians, losses and others are worth in gradients; default `Worth()`.
+        worth: What Hessians, losses and others are worth in gradients; default `fs.complexity.Worth()`.
         sending: "epochs" (Definition 1): a message costs φ, whatever is in it. "vectors": φ for every p numbers in it,
             and at least φ. Compare methods that send matrices by "vectors".
         samples: How many rows each client has. Default: as the run knows. A ledger, or a run that was pickled, does not

@@ -98,7 +98,7 @@ class Sizes:
         if self.columns is None:
             raise ConfigError(
                 "Hessians were computed, and how many columns they have is not known: give oracle_complexity(…, "
-                "parameters=p), or worth=Worth(hessians=…)"
+                "parameters=p), or worth=fs.complexity.Worth(hessians=…)"
             )
         return self.columns
 
@@ -114,7 +114,7 @@ def needed_rows(rows: list[int] | None) -> int:
     if rows is None:
         raise ConfigError(
             "Hessians were computed, of how many rows is not known: give oracle_complexity(…, samples={name: rows}) "
-            "for clients, server_samples= for the server, or worth=Worth(hessians=0)"
+            "for clients, server_samples= for the server, or worth=fs.complexity.Worth(hessians=0)"
         )
     return max(rows)
 
