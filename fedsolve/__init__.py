@@ -35,7 +35,16 @@ from fedsolve.federation.federation import Federation
 from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.federation.participation import Participation, Replay
 from fedsolve.federation.session import Session
-from fedsolve.inference import Evaluation, FederationGain, evaluate, federation_gain
+from fedsolve.inference import (
+    Evaluation,
+    FederationGain,
+    StandardErrors,
+    Summary,
+    evaluate,
+    federation_gain,
+    likelihood_ratio_test,
+    summary,
+)
 from fedsolve.learners import Minimax, NetworkLearner, RidgeLearner, Stumps, Trees
 from fedsolve.local import (
     CG,
@@ -134,11 +143,13 @@ __all__ = [
     "Session",
     "Softmax",
     "Squared",
+    "StandardErrors",
     "StepDecay",
     "Stopping",
     "StoppingRule",
     "Stumps",
     "Sum",
+    "Summary",
     "TopKPairs",
     "Trees",
     "Verdict",
@@ -152,11 +163,13 @@ __all__ = [
     "evaluate",
     "features",
     "federation_gain",
+    "likelihood_ratio_test",
     "load_model",
     "loggers",
     "loss_grid",
     "oracle_complexity",
     "run",
     "selection",
+    "summary",
     "transports",
 ]

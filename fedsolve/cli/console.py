@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -38,6 +38,12 @@ def emit(result: Mapping[str, object], as_json: bool, show: Callable[[Console], 
 def say(text: str) -> None:
     """A sentence on standard error."""
     print(printable(text, lines=True), file=sys.stderr)
+
+
+def tell(notes: Sequence[str]) -> None:
+    """What was recognised in the files of a run, a sentence each, on standard error."""
+    for note in notes:
+        say(note)
 
 
 def escape(text: str) -> str:

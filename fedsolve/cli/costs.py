@@ -79,6 +79,7 @@ class Judging:
     known: dict[bool, Minimum] = field(default_factory=dict)
     contestants: list[Contestant] = field(default_factory=list)
     own: list[str] = field(default_factory=list)  # algorithms that learn from the server's samples
+    blind: dict[str, int] = field(default_factory=dict)  # rounds in which some client did not say its objective
 
     @classmethod
     def of(cls, wanted: Wanted, what: keys.Config, entries: Mapping[str, Entry]) -> Judging:
@@ -104,6 +105,9 @@ class Judging:
         self.contestants.append(Contestant(entry.entry, label, entry.values, found, dict(rule.shares)))
         if includes_server(entry.algorithm) and entry.entry not in self.own:
             self.own.append(entry.entry)
+        blind = sum(round not in rule.shares for round in range(run.rounds))  # a last one that diverged is not judged
+        if blind:
+            self.blind[entry.entry] = self.blind.get(entry.entry, 0) + blind
 
     def comparison(self) -> CostComparison:
         """All runs, and what has to be said of them."""
@@ -131,13 +135,15 @@ class Judging:
     def _doubts(self) -> list[str]:
         estimated = sorted({one.algorithm for one in self.contestants if one.complexity.estimated})
         unknown = sorted({name for one in self.contestants for name in one.complexity.uncounted})
-        said = (
-            [f"Γ of {' and '.join(estimated)} is estimated: clients took different numbers of steps."]
-            if estimated
-            else []
+        names = " and ".join(estimated)
+        said = [f"Γ of {names} is estimated: clients did not all compute the same, and only their sum is known."]
+        blind = ", ".join(f"{rounds} of {name}" for name, rounds in self.blind.items())
+        lost = (
+            f"Some clients did not say their objective, so rounds could not be judged: {blind}. ε may be reached there."
         )
         return [
-            *said,
+            *(said if estimated else []),
+            *([lost] if blind else []),
             *([f"Not in Γ, because nobody knows what it is worth: {', '.join(unknown)}."] if unknown else []),
         ]
 
@@ -158,7 +164,7 @@ def _ends(judging: Judging) -> list[str]:
 
 def _end(value: object, tried: Sequence[object]) -> str | None:
     """ "smallest" or "largest", of several numbers; else None."""
-    numbers = [each for each in tried if isinstance(each, int | float)]
+    numbers = [each for each in tried if isinstance(each, int | float) and not isinstance(each, bool)]
     if len(numbers) < len(tried) or min(numbers) == max(numbers):
         return None
     return "smallest" if value == min(numbers) else "largest" if value == max(numbers) else None

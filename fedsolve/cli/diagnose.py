@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from fedsolve.cli.console import emit, escape
+from fedsolve.cli.console import emit, escape, tell
 from fedsolve.diagnose import (
     Contraction,
     Contractions,
@@ -52,6 +52,7 @@ def diagnose(file: Path, steps: int, as_json: bool) -> int:
     """ρ, heterogeneity, effective dimensions, the regime of the theory and distances of inputs, a sentence each."""
     what = config.read(file)
     problem = problems.prepare(what, file)
+    tell(problem.notes)
     loss = _loss(problem.algorithms)
     asked = _ask(what, problem, loss, steps)
     samples = sum(asked.samples.values())

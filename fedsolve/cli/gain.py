@@ -12,8 +12,8 @@ from rich.console import Console
 
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.cli import warm_starts
-from fedsolve.cli.console import Interrupted, emit, escape, progress_bar
-from fedsolve.data import hold_out
+from fedsolve.cli.console import Interrupted, emit, escape, progress_bar, tell
+from fedsolve.data import Dataset, hold_out
 from fedsolve.errors import ConfigError
 from fedsolve.inference import FederationGain, FederationGains, federation_gain
 from fedsolve.loop.run import run as run_algorithm
@@ -38,6 +38,7 @@ def gain(file: Path, held_out: float | None, as_json: bool) -> int:
     else:
         check_shares(what)
     problem = holding_out(problems.prepare(what, file), how)
+    tell(problem.notes)
     ((label, algorithm),) = problem.algorithms.items()
     protocol = comparison(algorithm, how, file)
     with progress_bar() as begin:
@@ -86,10 +87,13 @@ def holding_out(problem: Problem, how: keys.Gain) -> Problem:
     if any(client._held is not None for client in problem.clients):
         return problem
     clients = hold_out(problem.clients, how.held_out, how.seed)
+    if not isinstance(problem.data, Dataset):  # files of the sites, which are judged client by client
+        return replace(problem, clients=clients)
     parts = [client.X for client in clients]
     X = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
     y = np.concatenate([client.y for client in clients])
-    return replace(problem, clients=clients, data=replace(problem.data, X=X, y=y, groups=None, columns=None))
+    kept = replace(problem.data, X=X, y=y, groups=None, columns=None, sample_weight=None, offset=None)
+    return replace(problem, clients=clients, data=kept)
 
 
 def comparison(algorithm: Algorithm, how: keys.Gain, file: Path) -> FederationGain:

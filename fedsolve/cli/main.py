@@ -1,5 +1,5 @@
-"""The command line: `fedsolve run`, `compare`, `select`, `demo`, `diagnose`, `reproduce`, `datasets`, `algorithms` and
-`predict`.
+"""The command line: `fedsolve init`, `run`, `compare`, `select`, `demo`, `diagnose`, `reproduce`, `datasets`,
+`algorithms` and `predict`.
 
 Exit status 0: done. 2: wrong input, said in one sentence. 1: a fault, a run that diverged or lost its quorum, or an
 experiment whose stated verdict is no. 130: stopped by Ctrl-C.
@@ -20,6 +20,7 @@ from fedsolve.cli import costs as cost_command
 from fedsolve.cli import demo as demo_command
 from fedsolve.cli import diagnose as diagnose_command
 from fedsolve.cli import gain as gain_command
+from fedsolve.cli import init as init_command
 from fedsolve.cli import listings
 from fedsolve.cli import predict as predict_command
 from fedsolve.cli import reproduce as reproduce_command
@@ -99,6 +100,47 @@ def _top(
         raise typer.Exit
     if context.invoked_subcommand is None:
         print(context.get_help())
+
+
+@app.command()
+def init(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILES...", show_default=False, help="One csv or parquet file per site, or NAME=FILE."),
+    ],
+    target: Annotated[str, typer.Option(show_default=False, help="The column to predict.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")] = Path("run.toml"),
+    names: Annotated[
+        str | None,
+        typer.Option(show_default=False, help="Names of the columns, separated by commas, if files have no header."),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(show_default=False, help='Values of the target that count as 1: "yes", "> 0", "1..4", "2,3".'),
+    ] = None,
+    na: Annotated[
+        list[str] | None,
+        typer.Option(show_default=False, help="What marks a missing cell: -9, or chol=0 for a column; repeat it."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(show_default=False, help="A column that is no feature; may be repeated.")
+    ] = None,
+    weight: Annotated[str | None, typer.Option(show_default=False, help="The column of row weights.")] = None,
+    offset: Annotated[str | None, typer.Option(show_default=False, help="The column of offsets.")] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(show_default=False, help="Logistic, Softmax, Squared or Poisson. (default: by the target)"),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Accept more than 1,000 categories of a column.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the run file if it exists.")] = False,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Write a run file for your own files, one per site. See docs/own-files.md."""
+    asked = init_command.Asked(
+        target, output, weight, offset, positive, loss, names, tuple(na or ()), tuple(drop or ()), yes, force
+    )
+    return init_command.init(files, asked, json)
 
 
 @app.command()

@@ -23,6 +23,7 @@ from fedsolve.models import Model, load_model
 from fedsolve.models.scores import score, score_name
 from fedsolve.report.output_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
 from fedsolve.tables.column_names import are_counted, chosen_columns
+from fedsolve.tables.outcomes import recoded
 from fedsolve.text import spreadsheet_cell
 from fedsolve.typing import Array
 from fedsolve.wire.storage import remove_leftovers, write_atomically
@@ -133,7 +134,7 @@ def _inputs(
     for column in (*drop, *([] if target is None else [target])):
         if column not in columns:
             raise DataError(f"{source}: no column {column!r}; expected one of {', '.join(columns)}")
-    truth = None if target is None else columns[target]
+    truth = None if target is None else recoded(columns[target], getattr(model, "classes", None))
     names = chosen_columns(source, list(columns), names, {*drop, target}, model.columns)
     for place, name in enumerate(names):
         kind = None if model.transform is None else model.transform.columns[place]

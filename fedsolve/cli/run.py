@@ -13,9 +13,9 @@ from typing import Any
 from rich.console import Console
 
 from fedsolve.algorithms.base import Algorithm, includes_server
-from fedsolve.cli import costs, warm_starts
+from fedsolve.cli import coefficients, costs, warm_starts
 from fedsolve.cli import gain as gains
-from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
+from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar, tell
 from fedsolve.cli.warm_starts import WarmStart
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.inference import FederationGain, FederationGains, federation_gain
@@ -52,6 +52,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         raise ConfigError(f"{file} lists several [[algorithms]]: use `fedsolve compare {file}`")
     gains.check_shares(what)
     problem = problems.prepare(what, file)
+    tell(problem.notes)
     if what.gain is not None:
         problem = gains.holding_out(problem, what.gain)
     ((label, algorithm),) = problem.algorithms.items()
@@ -80,6 +81,8 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         folder.write_summary(summary)
     command = _command("run", file, output)
     about = _about(what, problem, folder, {label: result}, f"{label} on {problem.data.name}", command, text)
+    inferred, forest = coefficients.asked(what, result, folder, summary)
+    about = replace(about, inferred=inferred, forest=forest)
     folder.write_report(pages.run_page(about, result, summary, gained))
 
     def show(console: Console) -> None:
@@ -90,6 +93,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
             console.print(escape(start.sentence))
         if not ended:
             console.print(_scores(summary))
+        coefficients.show(console, inferred)
         if result.evaluation is not None:
             console.print(held_out.terminal(result.evaluation))
             console.print()
@@ -116,6 +120,7 @@ def compare(
     text = config.read_text(file)
     what = config.parse(text, str(file))
     problem = _several(what, file, wanted, seeds)
+    tell(problem.notes)
     count = seeds or what.compare.seeds
     judging = None if wanted is None else costs.Judging.of(wanted, what, problem.entries)
     folder = RunFolder.open(_folder(what, file, output, False), force=force)
@@ -168,6 +173,7 @@ def _several(what: keys.Config, file: Path, wanted: costs.Wanted | None, seeds: 
         raise ConfigError(f"{file} has one [algorithm] and no list of [[algorithms]]: use `fedsolve run {file}`")
     if what.gain is not None:
         raise ConfigError(f"{file}: [gain] is for one model, and this file compares several; use `fedsolve run` for it")
+    coefficients.reject(what, file)
     count = seeds or what.compare.seeds
     if wanted is not None and count > 1:
         raise ConfigError(f"--phi judges one run of each algorithm, and here are {count} seeds: use --seeds 1 with it")
@@ -361,6 +367,7 @@ def _finish(problem: Problem, result: Run, label: str, folder: RunFolder, start:
         "feature_names": problem.data.feature_names,
         "score": score_name(result.model),
         "scores": problem.scores(result.model),
+        **({"notes": list(problem.notes)} if problem.notes else {}),
     }
     summary = {**summarise(result, label, problem.clients), **known}
     if start is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from fedsolve.cli.console import Interrupted, emit, escape, steps_bar
+from fedsolve.cli.console import Interrupted, emit, escape, steps_bar, tell
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.loop.preflight import check_needs
 from fedsolve.losses import LinearLoss
@@ -43,6 +43,7 @@ def select(file: Path, output: Path | None, force: bool, as_json: bool) -> int:
         missing.add_note(EXAMPLE)
         raise missing
     problem = problems.prepare(what, file)
+    tell(problem.notes)
     grid = _grid(what.select, problem.algorithms, file)
     path = output or Path("runs") / f"{file.stem}-select-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = RunFolder.open(path, force=force)

@@ -3,6 +3,11 @@
 oracle          federated oracle complexity of any run, from its ledger (Definition 1)
 worth           what Hessians, losses and others are worth in gradients
 epoch_times     the expected time of an epoch (equations 21, 24 and 25)
+fedlrgd_theory  what FedLRGD needs at most (Theorem 2, equations 47 and 48)
+fedave_theory   what FedAve needs at most (Theorem 3, Lemma 3, equation 79), and Proposition 1
+low_rank        how near a smooth latent variable model is to a matrix of low rank (Lemma 1, Theorem 1)
+suboptimality   how far a run is above the minimum after each round
+costs           Γ to reach an accuracy, for several algorithms
 """
 
 from fedsolve.complexity.epoch_times import communication_time, computation_time, epoch_time

@@ -18,10 +18,11 @@ from typing import Literal
 import numpy as np
 
 from fedsolve.complexity.epoch_times import computation_time
-from fedsolve.complexity.worth import PER_SAMPLE, Sizes, Worth, largest, needed_rows
+from fedsolve.complexity.worth import PER_SAMPLE, Sizes, Worth, is_ambiguous, largest, needed_rows
 from fedsolve.errors import ConfigError
 from fedsolve.federation.ledger import ExchangeRecord, Ledger
 from fedsolve.federation.server_data import counted_at_server
+from fedsolve.local.gradient_steps import Steps
 from fedsolve.loop.history import Run
 from fedsolve.loop.states import weights_of
 from fedsolve.numerics.scalars import at_least_zero, whole
@@ -51,7 +52,8 @@ class OracleComplexity:
         uncounted: Names of computations in the ledger that `Worth` does not know. They count as nothing.
         estimated: True if the ledger, which adds up what all clients computed, does not show what the busiest did: the
             rows of the clients are not known (then all count as equal; one that is lost since the run was resumed, as
-            the mean of the others), or clients took different numbers of steps.
+            the mean of the others), clients took different numbers of steps or not all of them computed a Hessian, or a
+            ledger without its run has an amount that may be passes over all rows as well as steps.
     """
 
     phi: float
@@ -129,7 +131,7 @@ def oracle_complexity(
     Args:
         run: A run, or its ledger.
         phi: φ, the time to send a vector of p numbers over the time to compute the gradient of a sample.
-        worth: What Hessians, losses and others are worth in gradients; default `Worth()`.
+        worth: What Hessians, losses and others are worth in gradients; default `fs.complexity.Worth()`.
         sending: "epochs" (Definition 1): a message costs φ, whatever is in it. "vectors": φ for every p numbers in it,
             and at least φ. Compare methods that send matrices by "vectors".
         samples: How many rows each client has. Default: as the run knows. A ledger, or a run that was pickled, does not
@@ -150,7 +152,7 @@ def oracle_complexity(
     phi = at_least_zero("phi", phi)
     ledger, last = (run.ledger, run.rounds) if isinstance(run, Run) else (run, 0)
     sizes = _sizes_of(run).given(samples, server_samples, parameters)
-    counting = _Counting(worth or Worth(), sizes, sending)
+    counting = _Counting(worth or Worth(), sizes, sending, isinstance(run, Ledger))
     epochs = [*counting.exchanges(ledger), *counting.at_server(ledger)]
     last = max([last, *(one.round for one in epochs)])
     table = np.zeros((4, last + 1))
@@ -189,8 +191,9 @@ class _Epoch:
 class _Counting:
     """Makes epochs of a ledger."""
 
-    def __init__(self, worth: Worth, sizes: Sizes, sending: Sending) -> None:
+    def __init__(self, worth: Worth, sizes: Sizes, sending: Sending, is_alone: bool) -> None:
         self._worth, self._sizes = worth, sizes
+        self._is_alone = is_alone  # a ledger, of an algorithm that is not known
         self._vector = sizes.needed_weights() if sending == "vectors" else None
         self.unknown: set[str] = set()
         self.estimated = sizes.guessed
@@ -229,8 +232,9 @@ class _Counting:
         return total
 
     def _largest(self, amount: int, answered: int, rows: list[int] | None) -> float:
-        found = largest(amount, answered, rows)
+        found = largest(amount, answered, rows, self._sizes.batches)
         self.estimated |= (rows is None and answered > 1) or not found.is_integer()
+        self.estimated |= self._is_alone and is_ambiguous(amount, rows)
         return found
 
     def _sent(self, record: ExchangeRecord, places: list[int]) -> float:
@@ -253,12 +257,16 @@ def _sizes_of(run: Run | Ledger) -> Sizes:
     weights = None if w is None else math.prod(shape)
     shared = len(shape) == 2 and getattr(getattr(run.algorithm, "loss", None), "separable", False)
     columns = shape[0] if shared else weights  # outputs of a separable loss share one Hessian
+    local = getattr(run.algorithm, "local", None)
+    batches = None
+    if isinstance(local, Steps) and local.batch_size is not None and local.epochs is None:
+        batches = (local.steps, local.batch_size)
     if run.session is None:
-        return Sizes(None, None, weights, columns)
+        return Sizes(None, None, weights, columns, batches=batches)
     fed = run.session.fed
     clients = {name: info.samples for name, info in fed.info.items()}
     lost = {name for record in run.ledger.records for name in record.answered} - set(clients)
     if lost:  # before the run was resumed: they count as the mean of the others
         clients |= dict.fromkeys(lost, round(np.mean(list(clients.values()))))
     server = fed.server.n_samples if run.ledger.server_counts else None
-    return Sizes(clients, server, weights, columns, bool(lost))
+    return Sizes(clients, server, weights, columns, bool(lost), batches)

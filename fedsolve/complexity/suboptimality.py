@@ -60,7 +60,9 @@ class Minimum:
     least: float
 
     def share(self, value: float) -> float:
-        """(F − F*) / (F(0) − F*), where rounding below the minimum counts as the minimum."""
+        """(F − F*) / (F(0) − F*), where rounding below the minimum counts as the minimum, and NaN as infinity."""
+        if math.isnan(value):
+            return math.inf
         return max(value - self.least, 0.0) / (self.first - self.least)
 
 

@@ -56,13 +56,15 @@ class Worth:
 @dataclass(frozen=True)
 class Sizes:
     """Rows of the clients and of the server, how many weights there are, and how many columns a Hessian has. None
-    where that is not known; `guessed` if the rows of some clients are not."""
+    where that is not known; `guessed` if the rows of some clients are not. `batches` are the number and the size of the
+    batches that every client draws in a call, where the algorithm takes steps on batches."""
 
     clients: Mapping[str, int] | None = None
     server: int | None = None
     weights: int | None = None
     columns: int | None = None
     guessed: bool = False
+    batches: tuple[int, int] | None = None
 
     def given(self, clients: Mapping[str, int] | None, server: int | None, weights: int | None) -> Sizes:
         """The same with what the user said."""
@@ -76,6 +78,7 @@ class Sizes:
             weights or self.weights,
             weights or self.columns,
             self.guessed and clients is None,
+            self.batches,
         )
 
     def of(self, names: tuple[str, ...]) -> list[int] | None:
@@ -95,7 +98,7 @@ class Sizes:
         if self.columns is None:
             raise ConfigError(
                 "Hessians were computed, and how many columns they have is not known: give oracle_complexity(…, "
-                "parameters=p), or worth=Worth(hessians=…)"
+                "parameters=p), or worth=fs.complexity.Worth(hessians=…)"
             )
         return self.columns
 
@@ -111,24 +114,39 @@ def needed_rows(rows: list[int] | None) -> int:
     if rows is None:
         raise ConfigError(
             "Hessians were computed, of how many rows is not known: give oracle_complexity(…, samples={name: rows}) "
-            "for clients, server_samples= for the server, or worth=Worth(hessians=0)"
+            "for clients, server_samples= for the server, or worth=fs.complexity.Worth(hessians=0)"
         )
     return max(rows)
 
 
-def largest(amount: int, answered: int, rows: list[int] | None) -> float:
+def largest(amount: int, answered: int, rows: list[int] | None, batches: tuple[int, int] | None = None) -> float:
     """What the client with the most work did, of `amount` that all who answered did together.
 
     The ledger adds up the counts of all clients. Work is either in proportion to a client's rows (passes over its data)
-    or the same for all (a number of steps); which of the two is seen from the amount. What is neither, such as local
-    fits that take a different number of steps at each client, is attributed in proportion to rows.
+    or the same for all (a number of steps). Where the batches that clients draw are known and, with whole passes, make
+    up the amount, it is these; a client of fewer rows than a batch takes all of them. Otherwise it is passes where they
+    are a whole number, and then steps. What is neither, such as local fits that take a different number of steps at
+    each client, is attributed in proportion to rows.
     """
     if not answered:
         return 0.0
     each = amount / answered
     if rows is None:
         return each
+    if batches is not None:
+        steps, size = batches
+        drawn = [steps * min(size, one) for one in rows]
+        beside, rest = divmod(amount - sum(drawn), sum(rows))
+        if beside >= 0 and rest == 0:
+            return float(max(drawn) + beside * max(rows))
     passes = amount / sum(rows)
     if passes.is_integer() or not each.is_integer():
         return amount * max(rows) / sum(rows)
     return each
+
+
+def is_ambiguous(amount: int, rows: list[int] | None) -> bool:
+    """Whether an amount may be passes over unequal clients as well as steps that are the same for all."""
+    if rows is None or min(rows, default=0) == max(rows, default=0):
+        return False
+    return amount % sum(rows) == 0 and amount % len(rows) == 0

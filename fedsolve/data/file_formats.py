@@ -5,11 +5,8 @@ Nothing is unpickled. What cannot be read is a `DataError` that says what to do.
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
 import inspect
-import io
 import math
 import os
 import struct
@@ -18,18 +15,35 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from fedsolve.data.csv_tables import Reading, Table, is_number, read_table
 from fedsolve.data.dataset import Array, Dataset, is_missing
+from fedsolve.data.missing_markers import Na
+from fedsolve.data.parquet_tables import read_parquet_table
+from fedsolve.data.suspected_codes import suspected_codes
+from fedsolve.data.text_files import FilePath, open_file
 from fedsolve.errors import DataError, InputError, UnknownName
-from fedsolve.tables.cells import MISSING
-from fedsolve.tables.column_names import checked_names
 from fedsolve.tables.labels import Labels, checked_classes, encode_labels
 
-FilePath = str | os.PathLike[str]
+__all__ = [
+    "FilePath",
+    "as_dataset",
+    "check_options",
+    "explained",
+    "is_number",
+    "open_file",
+    "read_columns",
+    "read_csv",
+    "read_idx",
+    "read_inputs",
+    "read_libsvm",
+    "read_npz",
+    "read_parquet",
+]
 
 
 # ── LIBSVM text ──
@@ -53,46 +67,52 @@ def read_libsvm(path: FilePath, *, n_features: int | None = None, zero_based: bo
 def read_csv(
     path: FilePath,
     *,
-    target: str | int = -1,
+    target: str | int | Sequence[str | int] = -1,
     header: bool | None = None,
     names: Sequence[str] | None = None,
-    na: str | Sequence[str] = MISSING,
+    na: Na | None = None,
     drop: Sequence[str | int] = (),
     groups: str | int | None = None,
-    delimiter: str = ",",
+    weight: str | int | None = None,
+    offset: str | int | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    encoding: str | None = None,
+    skip: int = 0,
+    skip_footer: int = 0,
     classes: Sequence[str | float] | None = None,
 ) -> Dataset:
     """A table with one row per sample, plain, .gz or .bz2.
 
-    `target`, `groups` and `drop` name columns, or count them from 0 (from the end: -1). Without `header=`,
-    the first row is a header if no cell of it is a number; `names` are the column names of a table without
-    one. Empty cells and those of `na` are NaN. A column with any cell that is not a number is text; then X is
-    an object array of floats, NaN and strings. A text target is numbered 0..k-1 with its values in `target_names`: in
-    the order of `classes`, else sorted. Declare `classes` where each site reads its own file, which may lack some of
-    them: numbered file by file, a label would not mean the same everywhere. Every column, dropped ones too, is in
-    `columns`.
+    `target` (or a list of targets), `groups`, `weight`, `offset` and `drop` name columns, or count them from 0 (from
+    the end: -1). Without `header=`, the first row is a header if no cell of it is a number; `names` are the column
+    names of a table without one. Empty cells and those of `na` are NaN. A column with any cell that is not a number is
+    text; then X is an object array of floats, NaN and strings. A text target is numbered 0..k-1 with its values in
+    `target_names`: in the order of `classes`, else sorted. Declare `classes` where each site reads its own file, which
+    may lack some of them: numbered file by file, a label would not mean the same everywhere. Every column, dropped ones
+    too, is in `columns`. The separator, the decimal mark, what groups thousands and the encoding are recognised unless
+    they are given; see `fedsolve.data.csv_tables.Reading`.
     """
-    table = read_columns(path, header=header, names=names, na=na, delimiter=delimiter)
-    names = list(table)
-    y_name = _column_name(path, target, names)
-    groups_name = None if groups is None else _column_name(path, groups, names)
-    left_out = {y_name, groups_name, *(_column_name(path, column, names) for column in drop)}
-    features = tuple(name for name in names if name not in left_out)
-    if not features:
-        raise DataError(f"{path}: no column left for features besides {sorted(filter(None, left_out))}; check drop=.")
-    if unknown := int(is_missing(table[y_name]).sum()):
-        rows = len(table[y_name])
-        raise DataError(f"{path}: target {y_name!r} is missing in {unknown} of {rows} rows; remove those rows.")
-    y, target_names = _numbered(table[y_name], classes, f"{path}, target {y_name!r}")
-    return Dataset(
-        Path(path).name,
-        _matrix([table[name] for name in features]),
-        y,
-        features,
-        target_names,
-        groups=None if groups_name is None else table[groups_name],
-        columns=table,
-    )
+    how = Reading(header, names, na, delimiter, decimal, thousands, encoding, skip, skip_footer)
+    return as_dataset(read_table(path, how), target, drop, groups, weight, offset, classes, na)
+
+
+def read_parquet(
+    path: FilePath,
+    *,
+    target: str | int | Sequence[str | int] = -1,
+    names: Sequence[str] | None = None,
+    na: Na | None = None,
+    drop: Sequence[str | int] = (),
+    groups: str | int | None = None,
+    weight: str | int | None = None,
+    offset: str | int | None = None,
+    classes: Sequence[str | float] | None = None,
+) -> Dataset:
+    """A table in a parquet file, which needs pyarrow (`pip install "fedsolve[parquet]"`); as `read_csv`."""
+    read = read_parquet_table(path, Reading(names=names, na=na))
+    return as_dataset(read, target, drop, groups, weight, offset, classes, na)
 
 
 def read_inputs(path: FilePath, *, drop: Sequence[str | int] = (), **table: Any) -> tuple[Array, tuple[str, ...]]:
@@ -103,73 +123,83 @@ def read_inputs(path: FilePath, *, drop: Sequence[str | int] = (), **table: Any)
     kept = tuple(name for name in names if name not in left_out)
     if not kept:
         raise DataError(f"{path}: no column left for features besides {sorted(left_out)}; check drop=.")
-    return _matrix([columns[name] for name in kept]), kept
+    return matrix([columns[name] for name in kept]), kept
 
 
-def read_columns(
-    path: FilePath,
-    *,
-    header: bool | None = None,
-    names: Sequence[str] | None = None,
-    na: str | Sequence[str] = MISSING,
-    delimiter: str = ",",
-) -> dict[str, Array]:
-    """The columns of a csv file by name: features and targets alike, or features alone."""
-    rows = _csv_rows(path, delimiter)
-    if header is None:
-        header = names is None and not any(is_number(cell) for cell in rows[0])
-    if names is None:
-        names = rows[0] if header else [f"column_{i}" for i in range(len(rows[0]))]
-    rows = rows[1:] if header else rows
-    if not rows:
-        raise DataError(
-            f"{path}: a header and no rows below it; expected at least one. Pass header=False if it is data."
-        )
-    if len(names) != len(rows[0]):
-        raise DataError(f"{path}: {len(rows[0])} columns and {len(names)} names; expected one for each.")
-    names = checked_names(names, str(path))
-
-    missing = {"", na} if isinstance(na, str) else {"", *na}
-    return {name: _column(cells, missing) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
+def read_columns(path: FilePath, **how: Any) -> dict[str, Array]:
+    """The columns of a csv file by name: features and targets alike, or features alone. The options are the fields of
+    `Reading`."""
+    return read_table(path, Reading(**how)).columns
 
 
-def _csv_rows(path: FilePath, delimiter: str) -> list[list[str]]:
-    rows: list[list[str]] = []
-    with explained(path, "csv", "expected UTF-8 text with one sample per line"), open_file(path) as file:
-        reader = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=delimiter, skipinitialspace=True)
-        for row in reader:
-            if not row:
-                continue
-            rows.append([cell.strip() for cell in row])
-            if len(row) != len(rows[0]):
-                raise DataError(
-                    f"{path}: line {reader.line_num} has {len(row)} cells, the first has {len(rows[0])}; "
-                    f"expected the same number in each. Check delimiter={delimiter!r}."
-                )
-    if not rows:
-        raise DataError(f"{path}: empty; expected a table with one sample per line.")
-    return rows
+def as_dataset(
+    read: Table,
+    target: str | int | Sequence[str | int],
+    drop: Sequence[str | int],
+    groups: str | int | None,
+    weight: str | int | None,
+    offset: str | int | None,
+    classes: Sequence[str | float] | None,
+    na: Na | None = None,
+) -> Dataset:
+    """A table as features, targets and the rest. The arguments are those of `read_csv`."""
+    path, table = read.path, read.columns
+    names = list(table)
+
+    def name_of(column: str | int | None) -> str | None:
+        return None if column is None else _column_name(path, column, names)
+
+    targets = [_column_name(path, one, names) for one in ([target] if isinstance(target, str | int) else target)]
+    groups_name, weight_name, offset_name = name_of(groups), name_of(weight), name_of(offset)
+    left_out = {*targets, groups_name, weight_name, offset_name, *(name_of(column) for column in drop)}
+    features = tuple(name for name in names if name not in left_out)
+    if not features:
+        raise DataError(f"{path}: no column left for features besides {sorted(filter(None, left_out))}; check drop=.")
+    y, target_names = targets_of(read, targets, classes)
+    return Dataset(
+        Path(path).name,
+        matrix([table[name] for name in features]),
+        y,
+        features,
+        target_names,
+        groups=None if groups_name is None else table[groups_name],
+        columns=table,
+        sample_weight=None if weight_name is None else numbers_of(read, weight_name, "weight"),
+        offset=None if offset_name is None else numbers_of(read, offset_name, "offset"),
+        notes=(*([said] if (said := read.said()) else []), *(text for _, text in suspected_codes(read, features, na))),
+    )
 
 
-def _number(cell: str) -> float:
-    if "_" in cell:  # Python reads "12_3" as 123; in a table it is a name
-        raise ValueError(cell)
-    return float(cell)
+def targets_of(
+    read: Table, targets: Sequence[str], classes: Sequence[str | float] | None
+) -> tuple[Array, tuple[str, ...] | None]:
+    """The targets as numbers, and what the numbers 0, 1, … stand for; several targets are the columns of a matrix."""
+    for name in targets:
+        if unknown := int(is_missing(read.columns[name]).sum()):
+            rows, line = len(read.lines), int(read.lines[np.argmax(is_missing(read.columns[name]))])
+            raise DataError(
+                f"{read.path}: target {name!r} is missing in {unknown} of {rows} rows, first in line {line}; remove "
+                "those rows."
+            )
+    if len(targets) == 1:
+        return _numbered(read.columns[targets[0]], classes, f"{read.path}, target {targets[0]!r}")
+    if classes is not None or not targets:
+        raise DataError(f"{read.path}: classes are of one target, and there are {len(targets)}; leave classes out.")
+    return np.column_stack([numbers_of(read, name, "each of several targets") for name in targets]), tuple(targets)
 
 
-def is_number(cell: str) -> bool:
-    try:
-        return not math.isnan(_number(cell))
-    except ValueError:
-        return False
-
-
-def _column(cells: Sequence[str], missing: set[str]) -> Array:
-    """The cells as float64 if all are numbers or missing, else as strings and NaN."""
-    try:
-        return np.array([math.nan if cell in missing else _number(cell) for cell in cells], dtype=np.float64)
-    except ValueError:
-        return np.array([math.nan if cell in missing else cell for cell in cells], dtype=object)
+def numbers_of(read: Table, name: str, what: str) -> Array:
+    """A column of numbers none of which is missing or infinite."""
+    values = read.columns[name]
+    if values.dtype != object:
+        wrong = ~np.isfinite(values)
+    else:
+        wrong = np.array([not (isinstance(one, str) and is_number(one)) for one in values])
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        said = f"{values[row]!r} is not a number" if isinstance(values[row], str) else "missing or infinite"
+        raise DataError(f"{read.where(row, name)}: {said}, and {what} is a finite number in every row.")
+    return values
 
 
 def _column_name(path: FilePath, column: str | int, names: Sequence[str]) -> str:
@@ -180,7 +210,7 @@ def _column_name(path: FilePath, column: str | int, names: Sequence[str]) -> str
     raise DataError(f"{path}: no column {column!r}; expected one of {', '.join(names)}, or its number from 0.")
 
 
-def _matrix(columns: Sequence[Array]) -> Array:
+def matrix(columns: Sequence[Array]) -> Array:
     numeric = all(column.dtype == np.float64 for column in columns)
     X = np.empty((len(columns[0]), len(columns)), dtype=np.float64 if numeric else object)
     for j, column in enumerate(columns):
@@ -294,11 +324,6 @@ def _flattened(path: FilePath, values: Array, scale: bool) -> Array:
 
 
 # ── files ──
-
-
-def open_file(path: FilePath) -> BinaryIO:
-    openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-    return cast(BinaryIO, openers.get(Path(path).suffix.lower(), open)(path, "rb"))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import array_api_compat as api
 import numpy as np
 import scipy.sparse as sp
 
-from fedsolve.data.schema import Categorical, Numeric, Schema
+from fedsolve.data.schema import Categorical, Discrete, Numeric, Schema
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.numerics.linalg import like, to_numpy
 from fedsolve.plain import Plain, Reader, to_plain
@@ -32,7 +32,7 @@ class Transform:
              None where nobody has counted (the clients' own copy, and models saved by earlier versions)
     """
 
-    columns: tuple[Numeric | Categorical, ...]
+    columns: tuple[Numeric | Categorical | Discrete, ...]
     fill: Array
     centre: Array
     scale: Array
@@ -169,6 +169,8 @@ class Transform:
         values = column.values(cells)
         missing = np.isnan(values)
         if missing.any() and not column.keeps_missing:
+            if column.is_complete:
+                raise DataError(_incomplete(column.name, int(missing.sum())))
             if np.isnan(self.fill[j]):
                 raise DataError(
                     f"column {column.name!r}: {int(missing.sum())} missing values and nothing to impute; "
@@ -181,6 +183,8 @@ class Transform:
     def _encoded(self, j: int, column: Categorical, cells: Array) -> Array:
         codes, k = column.codes(cells), len(column.categories)
         missing = codes == -1
+        if column.is_complete and missing.any():
+            raise DataError(_incomplete(column.name, int(missing.sum())))
         # An indicator says it all: a missing value is then of no level, unless one is imputed.
         absent = k + 1 if column.indicator else k
         codes[missing] = absent if np.isnan(self.fill[j]) else int(self.fill[j])
@@ -198,6 +202,13 @@ class Transform:
         if len(shape) != 2 or shape[1] != len(self.columns):
             names = ", ".join(column.name for column in self.columns[:8]) + (" …" if len(self.columns) > 8 else "")
             raise DataError(f"X has shape {tuple(shape)}, expected {len(self.columns)} raw columns: {names}")
+
+
+def _incomplete(name: str, count: int) -> str:
+    return (
+        f"column {name!r}: {count} missing values, and impute='complete' needs complete rows; leave those rows out, "
+        "for a run with fs.data.complete_cases(clients, preprocess)"
+    )
 
 
 def check_sparse(columns: tuple[Numeric | Categorical, ...]) -> None:

@@ -25,6 +25,7 @@ from fedsolve.data.file_formats import (
     read_idx,
     read_libsvm,
     read_npz,
+    read_parquet,
 )
 from fedsolve.data.known_datasets import REGISTRY, load_named
 from fedsolve.errors import DataError, UnknownName
@@ -34,9 +35,11 @@ READERS: dict[str, Callable[..., Dataset]] = {
     "idx": read_idx,
     "libsvm": read_libsvm,
     "npz": read_npz,
+    "parquet": read_parquet,
 }
 _FORMATS = {
-    r"\.(csv|data)$": "csv",
+    r"\.(csv|data|tsv)$": "csv",
+    r"\.(parquet|pq)$": "parquet",
     r"\.npz$": "npz",
     r"\.(svm|libsvm|svmlight)$": "libsvm",
     r"idx\d?(-ubyte)?$": "idx",
@@ -47,8 +50,9 @@ _LIBSVM_LINE = re.compile(rb"[+-]?[\d.]\S*(\s+(qid|\d+):\S|\s*(#|$))")
 def load(what: FilePath, **options: object) -> Dataset:
     """The data set of that name, or the one in that file.
 
-    A file's kind follows from its suffix, or from its first line; `format=` ("csv", "libsvm", "npz", "idx")
-    says it outright. The other options are those of `read_csv`, `read_libsvm`, `read_npz` and `read_idx`.
+    A file's kind follows from its suffix, or from its first line; `format=` ("csv", "libsvm", "npz", "idx", "parquet")
+    says it outright. The other options are those of `read_csv`, `read_libsvm`, `read_npz`, `read_idx` and
+    `read_parquet`.
     A name wins over a file of the same name: write `./iris` for the file.
     """
     if isinstance(what, str) and what in REGISTRY:

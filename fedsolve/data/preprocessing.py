@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fedsolve.data.fitted_transform import Transform, check_sparse
-from fedsolve.data.schema import Categorical, Column, Numeric, Schema
+from fedsolve.data.schema import Categorical, Column, Discrete, Numeric, Schema
 from fedsolve.errors import ConfigError, DataError, ProtocolMismatch, WrongType
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
@@ -39,7 +39,7 @@ from fedsolve.typing import Array
 from fedsolve.wire.arguments import require_shape
 from fedsolve.wire.messages import Purpose
 
-__all__ = ["Categorical", "Column", "Numeric", "Preprocess", "Schema", "Transform"]
+__all__ = ["Categorical", "Column", "Discrete", "Numeric", "Preprocess", "Schema", "Transform"]
 
 
 @dataclass(frozen=True)
@@ -74,20 +74,21 @@ class Preprocess:
 
     standardise  divide by the standard deviation, after subtracting the mean unless `centre=False` (sparse X)
     impute       "mean", a number, or None: a missing value is an error; "keep": it stays missing, for learners that
-                 take missing values, such as trees
+                 take missing values, such as trees; "complete": rows with a missing cell are left out before the
+                 run (see `complete_cases`)
     indicator    add a column for each that is 1 where the value is missing
     """
 
     schema: Schema | None = None
     standardise: bool = True
     centre: bool = True
-    impute: Literal["mean", "keep"] | float | None = "mean"
+    impute: Literal["mean", "keep", "complete"] | float | None = "mean"
     indicator: bool = False
 
     purpose: ClassVar[Purpose] = "setup"
 
     # What a checkpoint must know to read a Transform.
-    transform_types: ClassVar[tuple[type, ...]] = (Transform, Numeric, Categorical)
+    transform_types: ClassVar[tuple[type, ...]] = (Transform, Numeric, Categorical, Discrete)
 
     def __post_init__(self) -> None:
         if self.schema is None:
@@ -200,6 +201,17 @@ class Preprocess:
         columns = (self._numeric("x0"),) if self.schema is None else self.schema.columns
         return any(isinstance(column, Numeric) and column.keeps_missing for column in columns)
 
+    @property
+    def complete_columns(self) -> bool | tuple[str, ...]:
+        """The columns in which no cell may be missing, so that rows are left out; True for all."""
+        if self.schema is None:
+            return self.impute == "complete"
+        return tuple(column.name for column in self.schema.columns if column.is_complete)
+
+    def columns_of(self, client: Client) -> tuple[Numeric | Categorical, ...]:
+        """The columns of this client's data, in the order of the schema. Raises DataError if they are others."""
+        return self._columns(client)
+
     def _numeric(self, name: str) -> Numeric:
         scaling: Literal["standardise", "scale"] = "standardise" if self.centre else "scale"
         return Numeric(name, self.impute, self.indicator, scaling if self.standardise else None)
@@ -269,8 +281,8 @@ def _sparse_sums(X: Array, entries: Array, s: Array) -> Array:
 def _level_weights(columns: Sequence[Column], X: Array, s: Array) -> Array:
     parts: list[Array] = [np.zeros(0)]
     for j, column in enumerate(columns):
-        if isinstance(column, Categorical) and column.needs_mode:
-            codes, k = column.codes(X[:, j]), len(column.categories)
+        if isinstance(column, Categorical | Discrete) and column.needs_mode:
+            codes, k = column.codes(X[:, j]), len(column.levels)
             declared = (codes >= 0) & (codes < k)
             parts.append(np.bincount(codes[declared], weights=s[declared], minlength=k))
     return np.concatenate(parts)
@@ -293,7 +305,7 @@ def _gaps(columns: Sequence[Column], X: Array, s: Array) -> Gaps:
 
 
 def _learns(column: Column) -> bool:
-    return column.needs_mean if isinstance(column, Numeric) else column.needs_mode
+    return column.needs_mode or (isinstance(column, Numeric) and column.needs_mean)
 
 
 def _moments(
@@ -315,11 +327,12 @@ def _modes(columns: Sequence[Column], levels: Array) -> tuple[int, ...]:
     """The most frequent category of each column that is imputed by it; of equals the first declared."""
     found, start = [], 0
     for column in columns:
-        if isinstance(column, Categorical) and column.needs_mode:
-            counts = levels[start : start + len(column.categories)]
-            start += len(column.categories)
+        if column.needs_mode:
+            counts = levels[start : start + len(column.levels)]
+            start += len(column.levels)
             if not counts.any():
-                raise DataError(f"column {column.name!r}: no client has any of its categories, so there is no mode")
+                what = "categories" if isinstance(column, Categorical) else "choices"
+                raise DataError(f"column {column.name!r}: no client has any of its {what}, so there is no mode")
             found.append(int(np.argmax(counts)))
     return tuple(found)
 
@@ -332,7 +345,9 @@ def _transform(columns: Sequence[Column], mean: Array, deviation: Array, modes: 
             place = next(mode) if column.needs_mode else column.imputed
             fill[j] = np.nan if place is None else place
             continue
-        if column.impute is not None and not column.keeps_missing:
+        if column.needs_mode:
+            fill[j] = column.levels[next(mode)]
+        elif column.impute is not None and not column.keeps_missing and not column.is_complete:
             fill[j] = mean[j] if isinstance(column.impute, str) else column.impute
         if column.scaling == "range":
             assert column.low is not None

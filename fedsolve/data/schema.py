@@ -31,7 +31,8 @@ class Numeric:
     """A column of numbers.
 
     impute     "mean" (of all clients' observed values), a declared number, or None: missing is an error; "keep":
-               missing cells stay missing, for learners that take them, such as trees
+               missing cells stay missing, for learners that take them, such as trees; "complete": rows with a missing
+               cell are left out before the run (see `complete_cases`)
     indicator  add a column that is 1 where the value is missing
     scaling    "standardise": subtract the mean, divide by the standard deviation (of all observed values)
                "scale": divide only, which keeps a sparse matrix sparse
@@ -40,7 +41,7 @@ class Numeric:
     """
 
     name: str
-    impute: Literal["mean", "keep"] | float | None = "mean"
+    impute: Literal["mean", "keep", "complete"] | float | None = "mean"
     indicator: bool = False
     scaling: Scaling = "standardise"
     low: float | None = None
@@ -48,9 +49,10 @@ class Numeric:
 
     def __post_init__(self) -> None:
         _check_column(self)
-        if isinstance(self.impute, str) and self.impute not in ("mean", "keep"):
+        if isinstance(self.impute, str) and self.impute not in ("mean", "keep", "complete") and not self.needs_mode:
             raise ConfigError(
-                f"column {self.name!r}: impute is 'mean', a number or None, or 'keep', got {self.impute!r}"
+                f"column {self.name!r}: impute is 'mean', a number or None, 'keep' or 'complete', got {self.impute!r}; "
+                "a mode is chosen by Discrete(name, choices=…)"
             )
         if self.scaling not in ("standardise", "scale", "range", None):
             raise ConfigError(
@@ -71,6 +73,24 @@ class Numeric:
     @property
     def keeps_missing(self) -> bool:
         return self.impute == "keep"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether rows in which it is missing are left out."""
+        return self.impute == "complete"
+
+    def missing(self, cells: Array) -> Array:
+        """Where the raw cells are missing."""
+        return np.isnan(self.values(cells))
+
+    @property
+    def needs_mode(self) -> bool:
+        return False
+
+    @property
+    def levels(self) -> tuple[str | float, ...]:
+        """The declared values from which a mode is chosen."""
+        return ()
 
     @property
     def needs_mean(self) -> bool:
@@ -110,13 +130,55 @@ class Numeric:
 
 
 @dataclass(frozen=True)
+class Discrete(Numeric):
+    """A column of numbers whose missing values become the most frequent of some declared numbers.
+
+    choices  the numbers from which the mode over all clients is chosen. They are declared, because to find them the
+             clients would have to send their values
+    impute   "mode", or as for `Numeric`
+
+    The rest is as for `Numeric`.
+    """
+
+    impute: Literal["mode", "mean", "keep", "complete"] | float | None = "mode"  # type: ignore[assignment]
+    choices: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.choices, str) or not isinstance(self.choices, Sequence) or not self.choices:
+            raise ConfigError(f"column {self.name!r}: choices are a list of numbers, got {self.choices!r}")
+        declared = tuple(_finite(self.name, "a choice", one) for one in self.choices)
+        if len(set(declared)) < len(declared):
+            raise ConfigError(f"column {self.name!r}: choices are different numbers, got {list(declared)}")
+        object.__setattr__(self, "choices", declared)
+
+    @property
+    def needs_mode(self) -> bool:
+        return self.impute == "mode"
+
+    @property
+    def levels(self) -> tuple[str | float, ...]:
+        return self.choices
+
+    def codes(self, cells: Array) -> Array:
+        """The place of each cell's number among the choices; how many there are for any other, −1 if missing."""
+        found = self.values(cells)
+        order = np.argsort(self.choices)
+        ordered = np.asarray(self.choices)[order]
+        at = np.minimum(np.searchsorted(ordered, found), len(ordered) - 1)
+        codes = np.where(ordered[at] == found, order[at], len(ordered))
+        return np.where(np.isnan(found), -1, codes).astype(np.intp)
+
+
+@dataclass(frozen=True)
 class Categorical:
     """A column with declared categories, each of which becomes a column of zeros and ones.
 
     unseen      where a value goes that was not declared: "other", a level of its own with its own column;
                 "zeros", no column, like the first category with `drop_first`; "error", refused
     impute      where a missing value goes: None, to the same place as an unseen one; a declared category;
-                or "mode", the category that is most frequent over all clients
+                "mode", the category that is most frequent over all clients; or "complete": rows with a missing cell
+                are left out before the run (see `complete_cases`)
     indicator   add a column that is 1 where the value is missing (which is then not counted as unseen)
     drop_first  no column for the first category: with a free intercept the others then say all
 
@@ -144,9 +206,10 @@ class Categorical:
             raise ConfigError(f"column {self.name!r}: unseen is 'other', 'zeros' or 'error', got {self.unseen!r}")
         if self.impute == "none" and self.imputed is None:  # TOML has no None
             object.__setattr__(self, "impute", None)
-        if self.impute is not None and self.imputed is None and not self.needs_mode:
+        if self.impute is not None and self.imputed is None and not self.needs_mode and not self.is_complete:
             raise ConfigError(
-                f"column {self.name!r}: impute is None, 'mode' or one of {list(declared)}, got {self.impute!r}"
+                f"column {self.name!r}: impute is None, 'mode' or one of {list(declared)}, or 'complete', got "
+                f"{self.impute!r}"
             )
         names = self.feature_names()
         if not names:
@@ -161,6 +224,20 @@ class Categorical:
     def imputed(self) -> int | None:
         """The place of the declared category that stands for a missing value."""
         return None if self.impute is None else self._places().get(key(self.impute))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether rows in which it is missing are left out."""
+        return self.impute == "complete" and "complete" not in self.categories
+
+    def missing(self, cells: Array) -> Array:
+        """Where the raw cells are missing."""
+        return self.codes(cells) == -1
+
+    @property
+    def levels(self) -> tuple[str | float, ...]:
+        """The declared values from which a mode is chosen."""
+        return self.categories
 
     @property
     def needs_mode(self) -> bool:
@@ -201,14 +278,14 @@ class Categorical:
         return {key(one): place for place, one in enumerate(self.categories)}
 
 
-Column: TypeAlias = Numeric | Categorical
+Column: TypeAlias = Numeric | Categorical | Discrete
 
 
 @dataclass(frozen=True)
 class Schema:
     """The raw columns, in order. Every client must have these and no others."""
 
-    columns: tuple[Numeric | Categorical, ...]
+    columns: tuple[Numeric | Categorical | Discrete, ...]
 
     written_as: ClassVar[str] = "columns"  # in plain form a schema is the list of its columns
 

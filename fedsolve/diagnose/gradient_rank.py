@@ -128,6 +128,7 @@ def gradient_ranks(
         >>> found = fs.diagnose.gradient_ranks(fs.diagnose.LossGradients(loss, client, model.w), k=60)
         >>> print(found.at_most(10), found.histogram())
     """
+    _check_source(source)
     what, share = Slices(k, smallest, scale, seed, rows, memory), _checked_share(share)
     wanted = np.inf if coordinates is None else whole("coordinates", coordinates, least=1)
     found, zeros = _over_blocks(source, what, wanted, share, equal_samples)
@@ -160,6 +161,15 @@ def _over_blocks(
         if kept == wanted:
             break
     return found, zeros
+
+
+def _check_source(source: object) -> None:
+    missing = [name for name in ("w", "n_samples", "placed", "of") if not hasattr(source, name)]
+    if missing:
+        raise ConfigError(
+            f"source is LossGradients(loss, client, w), ModuleGradients(module, loss, X, y) or an object with w, "
+            f"n_samples, placed and of; got a {type(source).__name__} without {missing[0]}"
+        )
 
 
 def _checked_share(share: float) -> float:

@@ -119,6 +119,11 @@ def _slices(
         placed = source.placed(what.perturbed(w, scale, j))
         for start, index, partials in gradients:
             found = partials(placed, columns)
+            if np.shape(found) != (len(index), columns.size):  # NumPy would fill up what is too small
+                raise DataError(
+                    f"the source's gradients of {len(index)} samples and {columns.size} coordinates have shape "
+                    f"{np.shape(found)}, expected {(len(index), columns.size)}: a row for each sample"
+                )
             if made is None:  # in the type that gradients have
                 made = np.empty((what.k, what.k, columns.size), dtype=found.dtype)
             made[j, start : start + len(index)] = found

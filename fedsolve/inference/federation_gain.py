@@ -11,8 +11,8 @@ what model heterogeneity joining pays (`joining_thresholds`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,10 +22,9 @@ from fedsolve.data.schema import Numeric
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.calls import Gather
 from fedsolve.federation.client import Client, client_step
-from fedsolve.federation.client_checks import ClientInfo
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.protocol import collect
-from fedsolve.federation.session import Preprocessing, Session, opened
+from fedsolve.federation.session import Session, opened
 from fedsolve.inference.compared import (
     FEW_ROWS,
     LEAST_CASES,
@@ -43,12 +42,13 @@ from fedsolve.inference.joining_thresholds import NoGain, bound_threshold, why_n
 from fedsolve.inference.judging import as_weights
 from fedsolve.inference.own_best_model import own_best_model
 from fedsolve.inference.ratio_interval import effective_rows, ratio_of_means
+from fedsolve.inference.reopened import AsAgreed, FinishedRun, check_same_rows
 from fedsolve.losses import LinearLoss, Squared
 from fedsolve.models.base import Model
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.numerics.scalars import python_numbers, whole
 from fedsolve.text import printable
-from fedsolve.typing import Array, Value
+from fedsolve.typing import Array
 from fedsolve.wire.messages import Purpose
 
 MOST_WEIGHTS = 4096  # the order of the largest Hessian that clients factorise for their own fits
@@ -190,22 +190,6 @@ class FederationGain:
         return found
 
 
-class FinishedRun(Protocol):
-    """What `federation_gain` needs of a run: `fs.Run` has it."""
-
-    @property
-    def algorithm(self) -> object: ...
-
-    @property
-    def model(self) -> object: ...
-
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def session(self) -> Session | None: ...
-
-
 def federation_gain(run: FinishedRun, protocol: FederationGain | None = None) -> FederationGains:
     """Whom the federated model serves better than a model of their own, and by how much.
 
@@ -252,36 +236,12 @@ def federation_gain(run: FinishedRun, protocol: FederationGain | None = None) ->
         protocols.update(collect("preprocess", preprocess))
         transform = getattr(run.model, "transform", None)
         if isinstance(preprocess, Preprocess) and isinstance(transform, Transform):
-            preprocess = _AsAgreed(preprocess, transform)
+            preprocess = AsAgreed(preprocess, transform)
     with opened(
         session.transport, protocols, seed=run.seed, participation=session.fed.participation, preprocess=preprocess
     ) as fed:
-        _check_same_rows(session.fed.info, fed.info)
+        check_same_rows(session.fed.info, fed.info)
         return _ask(run, fed, protocol)
-
-
-@dataclass(frozen=True)
-class _AsAgreed(Preprocessing):
-    """The preprocessing that a run has agreed on, for clients that are opened again: nothing is learned anew."""
-
-    preprocess: Preprocess
-    transform: Transform
-
-    def fit(self, fed: Federation) -> Value:
-        with fed.setting_up():
-            fed.sum(self.preprocess.adopt, transform=replace(self.transform, missing=None, unseen=None))
-        return self.transform
-
-
-def _check_same_rows(before: Mapping[str, ClientInfo], now: Mapping[str, ClientInfo]) -> None:
-    """Raise DataError if a client that is opened again has other rows than the run learned from."""
-    for name, info in now.items():
-        known = before.get(name)
-        if known is not None and (known.samples, known.weight) != (info.samples, info.weight):
-            raise DataError(
-                f"client {name!r} has {info.samples} rows of weight {info.weight:g}, and had {known.samples} of weight "
-                f"{known.weight:g} in the run: give it its data back, or run again"
-            )
 
 
 def _ask(run: FinishedRun, fed: Federation, protocol: FederationGain) -> FederationGains:

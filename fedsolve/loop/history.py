@@ -9,6 +9,9 @@ from fedsolve.algorithms.base import Algorithm
 from fedsolve.federation.ledger import Ledger
 from fedsolve.federation.session import Session
 from fedsolve.inference.evaluated import Evaluated
+from fedsolve.inference.standard_errors import StandardErrors
+from fedsolve.inference.summarised import Errors, Summary
+from fedsolve.inference.summarising import summary
 from fedsolve.loop.measure_protocols import Certificate
 from fedsolve.loop.stopping import rounds_in_words
 from fedsolve.typing import Value
@@ -97,6 +100,17 @@ class Run:
     def converged(self) -> bool:
         """Whether the run ended at a minimum, within its tolerance."""
         return self.status == "converged"
+
+    def summary(
+        self,
+        protocol: StandardErrors | None = None,
+        *,
+        errors: Errors = "model",
+        level: float = 0.95,
+        use_t: bool = False,
+    ) -> Summary:
+        """Coefficients with standard errors, intervals and p values, AIC, BIC and deviance; see `fs.summary`."""
+        return summary(self, protocol, errors=errors, level=level, use_t=use_t)
 
     def __repr__(self) -> str:
         total = self.ledger.total()

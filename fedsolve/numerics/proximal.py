@@ -5,6 +5,8 @@ F(w) = f(w) + Σ_i c_i |w_i|. Clients know only the smooth f; what they send is 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from fedsolve.numerics.linalg import factor
@@ -29,25 +31,58 @@ def proximal_newton_point(H: Array, g: Array, w: Array, c: Array, sweeps: int = 
     the solve confirms the signs and the optimality conditions, it is done; else coordinate descent goes on from it.
     """
     v = w.copy()
-    r = g.copy()  # the model's gradient at v: g + H (v − w)
     diagonal = np.diagonal(H)
-    curved = np.flatnonzero(diagonal > 0)
     v[(diagonal <= 0) & (c > 0)] = 0.0  # a feature that is nowhere: its weight only costs
+    reduced = _without_unpenalised(H, g + H @ (v - w), c)
+    r = reduced.gradient  # of the model, at v
+    curved = [i for i in np.flatnonzero(diagonal > 0) if i not in reduced.eliminated and reduced.curvature[i, i] > 0]
     for _ in range(sweeps):
         largest = 0.0
         for i in curved:
-            target = v[i] - r[i] / diagonal[i]
-            new = np.sign(target) * max(abs(target) - c[i] / diagonal[i], 0.0)
+            each = reduced.curvature[i, i]
+            target = v[i] - r[i] / each
+            new = np.sign(target) * max(abs(target) - c[i] / each, 0.0)
             if new != v[i]:
                 largest = max(largest, abs(new - v[i]))
-                r += H[:, i] * (new - v[i])
+                r += reduced.curvature[:, i] * (new - v[i])
                 v[i] = new
         polished = _on_support(H, g, w, c, v)
         if polished is not None:
             return polished
         if largest <= 1e-15 * np.abs(v).max(initial=1e-300):
             break  # as good as float64 gives, on a support whose solution is not unique
-    return v
+    return reduced.completed(H, g, w, v)
+
+
+@dataclass(frozen=True)
+class _Reduced:
+    """The model after minimising over the coordinates without a penalty: a quadratic in the others alone.
+
+    Columns far from zero are nearly parallel to an intercept, so that coordinate descent on both creeps. Without the
+    intercept the others are columns about their means.
+    """
+
+    curvature: Array
+    gradient: Array
+    eliminated: Array  # places of the coordinates that are minimised over; none where that is not unique
+
+    def completed(self, H: Array, g: Array, w: Array, v: Array) -> Array:
+        """v with the eliminated coordinates at their minimum."""
+        free = self.eliminated
+        if free.size:
+            v = v.copy()
+            v[free] -= factor(H[np.ix_(free, free)]).solve((g + H @ (v - w))[free])
+        return v
+
+
+def _without_unpenalised(H: Array, r: Array, c: Array) -> _Reduced:
+    free = np.flatnonzero((c == 0) & (np.diagonal(H) > 0))
+    if free.size in (0, len(c)):
+        return _Reduced(H, r, free[:0])
+    solver = factor(H[np.ix_(free, free)])
+    if not solver.definite:
+        return _Reduced(H, r, free[:0])
+    return _Reduced(H - H[:, free] @ solver.solve(H[free, :]), r - H[:, free] @ solver.solve(r[free]), free)
 
 
 def _on_support(H: Array, g: Array, w: Array, c: Array, v: Array) -> Array | None:

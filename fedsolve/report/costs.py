@@ -24,9 +24,10 @@ LOWEST = 1e-16  # drawn at least so high: a share of 0 has no place on a log sca
 EXPLAINED = (
     "Γ, the federated oracle complexity (Jadbabaie, Makur and Shah, “Federated Optimization of Smooth Loss Functions”, "
     "Definition 1): in every exchange the gradients of single samples that the busiest client computes, with those of "
-    "the server, and φ for each client that is asked. The figures are Γ when (F − F*) / (F(0) − F*) is at most ε for "
-    "the first time, in one run each; F(0) is at weights of 0, and F* is from Newton's method at the same clients, "
-    "which does not count. The least in each column is marked with *; – was not reached."
+    "the server, and φ for each client that is asked. A Hessian of a sample counts as one gradient for each of its "
+    "columns. The figures are Γ when (F − F*) / (F(0) − F*) is at most ε for the first time, in one run each; F(0) is "
+    "at weights of 0, and F* is from Newton's method at the same clients, which does not count. The least in each "
+    "column is marked with *; – was not reached."
 )
 
 
@@ -157,7 +158,8 @@ def _chosen(found: CostComparison, name: str, runs: Sequence[Contestant], headin
         for phi in found.phis
     ]
     legend = [f"{number}: {words[run]}" for run, number in numbers.items()]
-    return _Shown(f"{name}: {' / '.join(runs[0].values)}, the best of {len(runs)} runs", ["", *headings], rows, legend)
+    of = f"the best of {len(runs)} runs" if len(runs) > 1 else "one run"
+    return _Shown(f"{name}: {' / '.join(runs[0].values)}, {of}", ["", *headings], rows, legend)
 
 
 # ── curves ──

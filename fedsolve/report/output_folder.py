@@ -42,10 +42,12 @@ CONFIG, HISTORY, LEDGER, MODEL = "config.toml", "history.jsonl", "ledger.csv", "
 CHOSEN = "chosen.toml"
 SUMMARY, FIGURE, REPORT, CHECKPOINT = "summary.json", "convergence.png", "report.html", "checkpoint.bin"
 HELD_OUT = "held_out.png"
+COEFFICIENTS, FOREST = "coefficients.csv", "forest.png"
 COSTS, COSTS_FIGURE, ROUNDS = "table.csv", "costs.png", "rounds.csv"
 DRAWN = tuple(f"{name}.{kind}" for name in ("convergence", "costs") for kind in ("pdf", "svg"))  # beside the PNG
 CHECKPOINT_LEDGER, CHECKPOINT_LOCK = CHECKPOINT + ".ledger", CHECKPOINT + ".lock"
-RESULTS = (HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, HELD_OUT, COSTS, COSTS_FIGURE, ROUNDS, *DRAWN, REPORT)
+EXTRAS = (HELD_OUT, COEFFICIENTS, FOREST, COSTS, COSTS_FIGURE, ROUNDS, *DRAWN)  # only where they are asked for
+RESULTS = (HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, *EXTRAS, REPORT)
 OURS = (CONFIG, CHOSEN, *RESULTS, CHECKPOINT, CHECKPOINT_LEDGER)
 LEFT = (*OURS, CHECKPOINT_LOCK)  # what a run that was killed may leave
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fedsolve.inference import FederationGains
+from fedsolve.inference import FederationGains, Summary
 from fedsolve.loop.history import Row, Run
 from fedsolve.models import Model
 from fedsolve.report import accounts
+from fedsolve.report.coefficients_section import coefficients_section
 from fedsolve.report.evaluation import page_section
 from fedsolve.report.figures import shows_slope
 from fedsolve.report.gain_section import gain_section
@@ -48,6 +49,8 @@ class About:
     config: str | None = None  # the run file
     feature_names: Sequence[str] | None = None
     held_out: bytes | None = None  # the figure of held-out rows
+    inferred: Summary | str | None = None  # standard errors, or why there are none
+    forest: bytes | None = None  # their figure
 
 
 def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: FederationGains | str | None = None) -> str:
@@ -58,6 +61,7 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: Federati
         _ending(run.status, run.message),
         figures(_first_numbers(summary, run.model)),
         section("How good it is", paragraph(certificate_sentence(run))),
+        "" if about.inferred is None else coefficients_section(about.inferred, about.forest),
         "" if run.evaluation is None else page_section(run.evaluation, about.held_out),
         "" if gains is None else gain_section(gains),
         _convergence(about, [run]),

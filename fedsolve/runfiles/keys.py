@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 import fedsolve.plain.annotations as forms
+from fedsolve.data.site_tables import SiteReading
 from fedsolve.errors import ConfigError
 from fedsolve.federation.participation import Participation
 from fedsolve.inference.evaluation import Evaluation
@@ -35,32 +36,68 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+Na = str | int | float | list[str | int | float]
+
+
+class SiteTable(Table):
+    """How one site's file differs from the others; see `fedsolve.data.SiteReading`."""
+
+    header: bool | None = None
+    names: list[str] | None = None
+    na: Na | dict[str, Na] | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    encoding: str | None = None
+    skip: int | None = Field(default=None, ge=0)
+    skip_footer: int | None = Field(default=None, ge=0)
+    rename: dict[str, str] | None = None
+    absent: list[str] = []
+    drop: list[str] = []
+
+    def build(self) -> SiteReading:
+        """The reading that the table describes."""
+        return SiteReading(**dict(self))
+
+
 class Data(Table):
-    """`dataset` is a name of `fedsolve datasets`, `file` a path (from the folder of the run file).
+    """`dataset` is a name of `fedsolve datasets`, `file` a path (from the folder of the run file), `files` one file per
+    site: a table of names and paths, a list of paths, or a pattern.
 
     rows      so many of them, drawn by `seed`, in their own order
     split_by  a column: each of its values is a client
-    positive  the class (its name, or its number) that is 1 where all others are 0
+    positive  the class (its name, or its number) that is 1 where all others are 0; a list of them, or a condition
     classes   csv, npz: all labels there are, in the order in which they are numbered; sorted by default
+    sites     how single files of `files` are read, where they differ
 
     The rest says how to read the file; see `fedsolve.data.load`.
     """
 
     dataset: str | None = None
     file: str | None = None
+    files: str | list[str] | dict[str, str] | None = None
+    sites: dict[str, SiteTable] | None = None
     rows: int | None = Positive
     seed: int = Field(default=0, ge=0)
     split_by: str | int | None = None
-    positive: str | int | float | None = None
+    positive: str | int | float | list[str | int | float] | None = None
     classes: list[str | int | float] | None = None
 
-    format: Literal["csv", "libsvm", "npz", "idx"] | None = None
-    target: str | int | None = None
+    format: Literal["csv", "libsvm", "npz", "idx", "parquet"] | None = None
+    target: str | int | list[str] | None = None
+    weight: str | int | None = None
+    offset: str | int | None = None
+    missing_target: Literal["error", "drop"] | None = None
     header: bool | None = None
     names: list[str] | None = None
-    na: str | list[str] | None = None
+    na: Na | dict[str, Na] | None = None
     drop: list[str | int] | None = None
     delimiter: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    encoding: str | None = None
+    skip: int | None = Field(default=None, ge=0)
+    skip_footer: int | None = Field(default=None, ge=0)
     n_features: int | None = Positive
     zero_based: bool | None = None
     labels: str | None = None
@@ -69,13 +106,27 @@ class Data(Table):
 
     @model_validator(mode="after")
     def _one_source(self) -> Data:
-        if (self.dataset is None) == (self.file is None):
-            raise ValueError("either dataset = a name, or file = a path, is needed, and not both")
+        if sum(one is not None for one in (self.dataset, self.file, self.files)) != 1:
+            raise ValueError(
+                "either dataset = a name, or file = a path, or files = one for each site, is needed, and only one"
+            )
+        if self.files is None:
+            if self.sites is not None or self.missing_target is not None:
+                raise ValueError("sites and missing_target are for files, one for each site")
+            return self
+        for key in ("rows", "split_by", "format", "n_features", "zero_based", "labels", "scale", "transpose"):
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key} is for one file or data set, and files has one for each site: leave it out")
+        if self.target is None or isinstance(self.target, int):
+            raise ValueError('target = "…" is missing: columns of several files are matched by name, so name it')
+        places = [one for one in (self.weight, self.offset, *(self.drop or ())) if isinstance(one, int)]
+        if places:
+            raise ValueError(f"columns of several files are matched by name: write a name instead of {places[0]}")
         return self
 
     def options(self) -> dict[str, object]:
         """How to read it: what was said, and nothing else."""
-        own = {"dataset", "file", "rows", "seed", "split_by", "positive"}
+        own = {"dataset", "file", "files", "sites", "rows", "seed", "split_by", "positive"}
         return {key: value for key, value in self if key not in own and value is not None}
 
 
@@ -97,6 +148,8 @@ class Server(Data):
             raise ValueError("give dataset = a name or file = a path, or rows = how many of the run's own data")
         if self.split_by is not None or self.positive is not None:
             raise ValueError("split_by and positive say something of the clients' rows: give them in [data]")
+        if self.files is not None or self.sites is not None:
+            raise ValueError("files and sites are the clients' own: the server has one file = a path")
         return self
 
     @property
@@ -122,7 +175,12 @@ class Partition(Open):
 
 
 class Preprocess(Open):
-    """`standardise`, `impute` and `schema`; see `fedsolve.data.preprocessing`."""
+    """`standardise`, `impute` and `schema`; see `fedsolve.data.preprocessing`.
+
+    site_intercepts  true: an indicator of each site but the first; a site's name: of each but that one; "full": of each
+    """
+
+    site_intercepts: bool | str = False
 
 
 class AlgorithmTable(Open):
@@ -377,6 +435,21 @@ class Modules(Table):
         return folder / Path(self.folder).expanduser()
 
 
+class SummaryTable(Table):
+    """Standard errors, intervals and tests of the coefficients; see `fedsolve.summary` and `fedsolve.StandardErrors`.
+
+    errors   the standard errors of intervals and tests
+    t        use the t distribution instead of the normal one
+    weights  what sample weights are
+    """
+
+    errors: Literal["model", "robust", "clustered"] = "model"
+    level: float = Field(default=0.95, gt=0, lt=1)
+    t: bool = False
+    weights: Literal["frequency", "reliability"] = "frequency"
+    clusters: Literal["auto", "yes", "no"] = "auto"
+
+
 class Output(Table):
     folder: str | None = None
     figures: bool = True
@@ -402,6 +475,7 @@ class Config(Table):
     compare: Compare = Compare()
     loggers: Loggers = Loggers()
     modules: Modules = Modules()
+    summary: SummaryTable | None = None
     output: Output = Output()
 
     @model_validator(mode="after")
@@ -414,7 +488,12 @@ class Config(Table):
             raise ValueError(
                 "algorithm.grid is for [[algorithms]], which `fedsolve compare` runs, not for one [algorithm]"
             )
-        if self.partition is None and self.data.split_by is None:
+        if self.data.files is not None:
+            if self.partition is not None:
+                raise ValueError("data.files has one file for each client, so leave [partition] out")
+            if self.server is not None and self.server.is_set_aside:
+                raise ValueError("each of data.files stays with its client: the server needs a file of its own")
+        elif self.partition is None and self.data.split_by is None:
             raise ValueError("how the data is divided is missing: a [partition] with a scheme, or data.split_by")
         return self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ def from_anywhere(text: str, folder: Path) -> str:
         if not Path(table[key]).expanduser().is_absolute():
             given, there = table[key], str((folder / table[key]).resolve())
             table[key] = there
-            pattern = rf"(?m)(^|[\s{{,.])({key}\s*=\s*)(\"{re.escape(given)}\"|'{re.escape(given)}')"
+            named = rf"(?:{re.escape(key)}|\"{re.escape(key)}\")\s*=\s*" if isinstance(key, str) else ""
+            pattern = rf"(?m)(^|[\s{{\[,.])({named})(\"{re.escape(given)}\"|'{re.escape(given)}')"
             changed = re.sub(pattern, partial(_with_value, json.dumps(there, ensure_ascii=False)), changed)
     if wanted == tomllib.loads(text):
         return text
@@ -47,11 +48,18 @@ def with_modules(text: str, folder: Path) -> str:
     return text + f"\n[modules]\nfolder = {json.dumps(str(folder.resolve()), ensure_ascii=False)}\n"
 
 
-def paths_in(tables: Mapping[str, Any]) -> list[tuple[dict[str, Any], str]]:
-    """Every table of a run file that names a file to read, with the key that does."""
+def paths_in(tables: Mapping[str, Any]) -> list[tuple[Any, str | int]]:
+    """Every table (or list) of a run file that names a file to read, with the key (or place) that does."""
     places = [(name, key) for name in ("data", "server") for key in ("file", "labels")]
-    places += [("run", "warm_start"), ("modules", "folder")]
-    return [(tables[name], key) for name, key in places if isinstance(tables.get(name, {}).get(key), str)]
+    places += [("data", "files"), ("run", "warm_start"), ("modules", "folder")]
+    found: list[tuple[Any, str | int]] = [
+        (tables[name], key) for name, key in places if isinstance(tables.get(name, {}).get(key), str)
+    ]
+    files = tables.get("data", {}).get("files")  # one for each site
+    if isinstance(files, dict | list):
+        each: Iterable[tuple[str | int, object]] = files.items() if isinstance(files, dict) else enumerate(files)
+        found += [(files, name) for name, path in each if isinstance(path, str)]
+    return found
 
 
 def _with_value(value: str, found: re.Match[str]) -> str:

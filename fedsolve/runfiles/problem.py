@@ -22,13 +22,16 @@ from fedsolve.federation.transports import InProcess, Transport
 from fedsolve.losses import Logistic, Network
 from fedsolve.models import Model
 from fedsolve.plain import Reader
-from fedsolve.runfiles import grids, keys, registry
+from fedsolve.runfiles import grids, keys, registry, site_files
 from fedsolve.runfiles.own_classes import OwnClasses
+from fedsolve.runfiles.site_files import SiteFiles
+from fedsolve.runfiles.site_intercepts import pooled_with_sites, with_sites
 from fedsolve.runfiles.warm_starts import check_warm_start
 from fedsolve.tables.labels import Classes
 from fedsolve.typing import Array
 
 SERVER = "server"  # the name of the server's own rows
+_CSV_KEYS = ("header", "names", "na", "delimiter", "decimal", "thousands", "encoding", "skip", "skip_footer")
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,13 @@ class Entry:
 class Problem:
     """The data, the clients it lies with, and the algorithms to run on them."""
 
-    data: Dataset
+    data: Dataset | SiteFiles
     clients: list[Client]
     entries: dict[str, Entry]  # by label
     preprocess: Preprocess | None
     server: Client | None = None  # rows of the server's own
     holds_out: bool = False  # whether the clients have set rows aside, so that not all data is learned from
+    notes: tuple[str, ...] = ()  # what was recognised in the files, a sentence each
 
     @property
     def algorithms(self) -> dict[str, Algorithm]:
@@ -74,6 +78,10 @@ class Problem:
     def scores(self, model: object) -> dict[str, float | None]:
         """Accuracy, or R², on the data of all clients and, where there are any, on the test rows. Of clients that hold
         rows out, `fs.evaluate` says more: then the first is None."""
+        complete = self.preprocess is not None and self.preprocess.complete_columns
+        if isinstance(self.data, SiteFiles) or self.data.offset is not None or complete:
+            known = isinstance(model, Model) and not self.holds_out
+            return {"train": site_files.score(model, self.clients) if known else None}  # type: ignore[arg-type]
         found = {"train": None if self.holds_out else self._score(model, self.data.X, self.data.y)}
         if self.data.X_test is not None:
             found["test"] = self._score(model, self.data.X_test, self.data.y_test)
@@ -98,11 +106,13 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
     reader = registry.reader(OwnClasses(what.modules.within(folder)))
     entries = build_entries(what, reader)
     algorithms = {label: one.algorithm for label, one in entries.items()}
-    loaded, groups = _load(what.data, folder)
     binary = any(issubclass(_of_outputs(one), Logistic) for one in algorithms.values())
+    preprocess = None if what.preprocess is None else registry.make(Preprocess, what.preprocess.plain(), "preprocess")
+    if what.data.files is not None:
+        return _of_sites(what, folder, entries, preprocess, binary, reader)
+    loaded, groups = _load(what.data, folder)
     if binary:
         loaded = loaded.binary(what.data.positive, "data.positive")
-    preprocess = None if what.preprocess is None else registry.make(Preprocess, what.preprocess.plain(), "preprocess")
     if preprocess is not None and preprocess.schema is not None:
         declared = [column.name for column in preprocess.schema.columns]
         what_to_do = "declare every column that is not dropped, under its own name"
@@ -110,13 +120,43 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
     labelled = any(map(includes_server, algorithms.values()))
     loaded, groups, server = _server_rows(what, loaded, groups, folder, labelled, binary)
     check_warm_start(what, algorithms, folder)
-    clients = _divide(what, loaded, groups, reader)
+    clients, notes = _divide(what, loaded, groups, reader), list[str]()
+    if preprocess is not None and preprocess.complete_columns:
+        clients, notes = data.complete_cases(clients, preprocess)
+    if what.preprocess is not None and what.preprocess.site_intercepts is not False:
+        clients, preprocess = with_sites(what, loaded.feature_names, clients, preprocess)
+        loaded = pooled_with_sites(loaded, clients)
     if what.evaluation is not None:
         clients = data.hold_out(clients, what.evaluation.hold_out, what.evaluation.seed)
     _link(what.link, clients, reader)
     if preprocess is None and any(client.raw for client in clients):
         raise ConfigError(f"{loaded.name} has text columns or missing values: add a [preprocess] table to the run file")
-    return Problem(loaded, clients, entries, preprocess, server, what.evaluation is not None)
+    return Problem(loaded, clients, entries, preprocess, server, what.evaluation is not None, (*loaded.notes, *notes))
+
+
+def _of_sites(
+    what: keys.Config,
+    folder: Path,
+    entries: dict[str, Entry],
+    preprocess: Preprocess | None,
+    binary: bool,
+    reader: Reader,
+) -> Problem:
+    """The problem of a run file with one file per site."""
+    algorithms = {label: one.algorithm for label, one in entries.items()}
+    known, read = site_files.load(what.data, folder, preprocess, binary)
+    server = _own_rows(what, known, folder, any(map(includes_server, algorithms.values())), binary)
+    check_warm_start(what, algorithms, folder)
+    clients = list(read.clients)
+    if what.preprocess is not None and what.preprocess.site_intercepts is not False:
+        clients, preprocess = with_sites(what, known.feature_names, clients, preprocess)
+        known = replace(known, feature_names=clients[0].feature_names)
+    if what.evaluation is not None:
+        clients = data.hold_out(clients, what.evaluation.hold_out, what.evaluation.seed)
+    _link(what.link, clients, reader)
+    if preprocess is None and (raw := next((client.name for client in clients if client.raw), None)) is not None:
+        raise ConfigError(f"the file of {raw} has missing values: add a [preprocess] table to the run file")
+    return Problem(known, clients, entries, preprocess, server, what.evaluation is not None, read.notes)
 
 
 def _of_outputs(algorithm: Algorithm) -> type:
@@ -191,13 +231,8 @@ def _server_rows(
     table = what.server
     if table is None:
         return loaded, groups, None
-    if not table.is_set_aside and not labelled:
-        X, names = _public_rows(table, folder, loaded.X.shape[1])
-        return loaded, groups, Client(SERVER, X, None, feature_names=names)
     if not table.is_set_aside:
-        own, _ = _load(table, folder)
-        targets = _same_targets(own.binary(what.data.positive) if binary else own, loaded)
-        return loaded, groups, Client(SERVER, own.X, targets, feature_names=own.feature_names)
+        return loaded, groups, _own_rows(what, loaded, folder, labelled, binary)
     assert table.rows is not None
     if table.rows >= loaded.n_samples:
         raise ConfigError(
@@ -205,10 +240,26 @@ def _server_rows(
         )
     aside = np.zeros(loaded.n_samples, dtype=bool)
     aside[np.random.default_rng(table.seed).choice(loaded.n_samples, table.rows, replace=False)] = True
-    kept = replace(loaded, X=loaded.X[~aside], y=loaded.y[~aside], groups=None, columns=None)
+    kept = loaded.rows(~aside)
     targets = loaded.y[aside] if labelled else None
     server = Client(SERVER, loaded.X[aside], targets, feature_names=loaded.feature_names)
     return kept, None if groups is None else groups[~aside], server
+
+
+def _own_rows(
+    what: keys.Config, loaded: Dataset | SiteFiles, folder: Path, labelled: bool, binary: bool
+) -> Client | None:
+    """The rows that the server reads from a file or data set of its own; None if there are none."""
+    table = what.server
+    if table is None:
+        return None
+    if not labelled:
+        features = loaded.X.shape[1] if isinstance(loaded, Dataset) else len(loaded.feature_names or ())
+        X, names = _public_rows(table, folder, features)
+        return Client(SERVER, X, None, feature_names=names)
+    own, _ = _load(table, folder)
+    targets = _same_targets(own.binary(what.data.positive) if binary else own, loaded)
+    return Client(SERVER, own.X, targets, feature_names=own.feature_names)
 
 
 def _public_rows(what: keys.Server, folder: Path, features: int) -> tuple[Array, tuple[str, ...] | None]:
@@ -216,9 +267,7 @@ def _public_rows(what: keys.Server, folder: Path, features: int) -> tuple[Array,
     clients have features has no labels: its last column is an input, too."""
     path, options = folder / Path(what.file or "").expanduser(), what.options()
     if what.file is not None and what.target is None and path.is_file() and (what.format or format_of(path)) == "csv":
-        how: dict[str, Any] = {
-            name: options[name] for name in ("header", "names", "na", "drop", "delimiter") if name in options
-        }
+        how: dict[str, Any] = {name: options[name] for name in (*_CSV_KEYS, "drop") if name in options}
         X, names = read_inputs(path, **how)
         if len(names) == features:
             return X[_drawn(what, len(X))], names
@@ -226,7 +275,7 @@ def _public_rows(what: keys.Server, folder: Path, features: int) -> tuple[Array,
     return own.X, own.feature_names
 
 
-def _same_targets(own: Dataset, loaded: Dataset) -> Array:
+def _same_targets(own: Dataset, loaded: Dataset | SiteFiles) -> Array:
     """The server's targets, whose numbers stand for the same classes as the clients'."""
     if own.target_names != loaded.target_names:
         raise ConfigError(
@@ -257,8 +306,7 @@ def _load(what: keys.Data, folder: Path) -> tuple[Dataset, Array | None]:
     if what.rows is None or what.rows >= loaded.n_samples:
         return loaded, groups
     chosen = _drawn(what, loaded.n_samples)
-    smaller = replace(loaded, X=loaded.X[chosen], y=loaded.y[chosen], groups=None, columns=None)
-    return smaller, None if groups is None else groups[chosen]
+    return loaded.rows(chosen), None if groups is None else groups[chosen]
 
 
 def _drawn(what: keys.Data, samples: int) -> Array:
@@ -291,7 +339,15 @@ def _groups(what: keys.Data, loaded: Dataset) -> Array | None:
 def _divide(what: keys.Config, loaded: Dataset, groups: Array | None, reader: Reader) -> list[Client]:
     how = what.partition
     if how is None:
-        return data.partition(loaded.X, loaded.y, data.ByGroup(), groups=groups, feature_names=loaded.feature_names)
+        return data.partition(
+            loaded.X,
+            loaded.y,
+            data.ByGroup(),
+            groups=groups,
+            sample_weight=loaded.sample_weight,
+            offset=loaded.offset,
+            feature_names=loaded.feature_names,
+        )
     scheme = reader.build("partition scheme", {"name": how.scheme, **how.plain()}, "partition")
     if what.data.split_by is not None and not isinstance(scheme, data.ByGroup):
         raise ConfigError(
@@ -305,6 +361,8 @@ def _divide(what: keys.Config, loaded: Dataset, groups: Array | None, reader: Re
         clients=how.clients,
         seed=how.seed,
         groups=groups,
+        sample_weight=loaded.sample_weight,
+        offset=loaded.offset,
         names=how.client_names,
         feature_names=loaded.feature_names,
     )

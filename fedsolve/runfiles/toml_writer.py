@@ -36,6 +36,11 @@ def inline(value: object) -> str:
     return str(value)  # a date or a time, which a run file has no use for
 
 
+def toml_lines(table: Mapping[str, object]) -> list[str]:
+    """A line for each key of a table."""
+    return [_line(key, value).rstrip("\n") for key, value in table.items()]
+
+
 def _is_table(value: object) -> TypeGuard[Mapping[str, object]]:
     return isinstance(value, Mapping)
 

@@ -71,3 +71,27 @@ def test_algorithms_without_a_proximal_step_refuse_it(algorithm: type) -> None:
 def test_a_step_size_must_be_given_where_smoothness_has_no_bound() -> None:
     with pytest.raises(fs.errors.ConfigError, match="give GradientSteps a step_size"):
         fs.run(fs.FedAvg(fs.Poisson()), [fs.Client("a", X, LABELS)])
+
+
+@pytest.mark.parametrize(("at", "level"), [(100.0, 0.0), (2000.0, 0.0), (100.0, 1e6), (-5.0, 1e3)])
+def test_columns_and_targets_far_from_zero(at: float, level: float) -> None:
+    """Such columns are nearly parallel to the intercept, and a step that creeps along both is no step at all."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 5)) + at
+    y = X @ [1.0, 0.0, -2.0, 0.0, 0.5] + 0.1 * rng.normal(size=300) + level
+    clients = fs.data.partition(X, y, fs.data.IID(), clients=3)
+    run = fs.run(fs.Newton(fs.Squared(l2=0.01, l1=0.05, intercept="free")), clients)
+    pooled = ElasticNet(alpha=0.06, l1_ratio=0.05 / 0.06, tol=1e-15, max_iter=100_000).fit(X - X.mean(0), y)
+    assert run.converged
+    assert run.rounds <= 2
+    np.testing.assert_allclose(run.model.coef.ravel(), pooled.coef_, rtol=1e-7, atol=1e-7)
+
+
+def test_a_penalised_column_that_is_the_intercept_again() -> None:
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.normal(size=200), np.full(200, 7.0)])
+    y = X[:, 0] + 3.0 + 0.1 * rng.normal(size=200)
+    clients = fs.data.partition(X, y, fs.data.IID(), clients=2)
+    run = fs.run(fs.Newton(fs.Squared(l1=0.05, intercept="free")), clients)
+    assert run.converged
+    assert run.model.coef.ravel()[1] == 0.0

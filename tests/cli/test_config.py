@@ -47,7 +47,11 @@ BAD = [
     ("clients = 4", "clients = 4.5", "partition.clients must be a whole number, got 4.5"),
     ("clients = 4", "", "among how many clients"),
     ("[preprocess]", "[preprocess]\nstandardize = true", "did you mean 'standardise'?"),
-    ("[preprocess]", '[preprocess]\nimpute = "median"', "preprocess.impute must be 'mean' or 'keep' or a number"),
+    (
+        "[preprocess]",
+        '[preprocess]\nimpute = "median"',
+        "preprocess.impute must be 'mean' or 'keep' or 'complete' or a number",
+    ),
     ("[preprocess]", '[preprocess]\nschema = "x"', "schema"),
     ('name = "Newton"', 'name = "Newtown"', "Did you mean 'Newton'?"),
     ('name = "Newton"', "", "algorithm.name is missing"),

@@ -173,6 +173,27 @@ def test_whose_objective_is_said(command: Command, written: Write) -> None:
     assert plain["costs"]["remarks"] == []
 
 
+def test_rounds_that_nobody_could_judge_are_said(command: Command, written: Write) -> None:
+    """Where replies get lost, a round has no objective of all clients: its accuracy is not known, and not bad."""
+    losing = "[participation]\ndropout = 0.4\nquorum = 0.2\n"
+    found = command("compare", written(NEWTON, AGD, losing), "--phi", "1", "--json").json["costs"]
+    (said,) = [one for one in found["remarks"] if "could not be judged" in one]
+    assert "of Newton" in said
+    assert "of AGD" in said
+    quiet = command("compare", written(NEWTON, AGD), "--phi", "1", "--json", "-o", "quiet").json["costs"]
+    assert quiet["remarks"] == []
+
+
+def test_what_is_estimated_is_said(command: Command, written: Write) -> None:
+    """FedProx minimises at each client, in as many steps as that takes there."""
+    head = HEAD.replace('"diabetes"', '"breast_cancer"').replace('"Squared"', '"Logistic"')
+    prox = '[[algorithms]]\nname = "FedProx"\n'
+    found = command("compare", written(prox, AGD, head=head), "--phi", "1", "--json").json["costs"]["remarks"]
+    assert [one for one in found if "estimated" in one] == [
+        "Γ of FedProx is estimated: clients did not all compute the same, and only their sum is known."
+    ]
+
+
 def test_with_some_of_the_clients_every_round_is_judged_by_all(command: Command, written: Write) -> None:
     found = command("compare", written(AGD, "[participation]\nfraction = 0.4\n"), "--phi", "0", "--json").json["costs"]
     (curve,) = found["curves"]
@@ -346,3 +367,20 @@ def test_a_grid_is_for_comparisons(command: Command, written: Write) -> None:
     outcome = command("run", written('[algorithm]\nname = "FedAvg"\ngrid = { local = { steps = [1, 2] } }\n'))
     assert outcome.status == 2
     assert "grid is for [[algorithms]]" in outcome.sentence
+
+
+def test_a_grid_of_one_point_and_of_words(command: Command, written: Write) -> None:
+    """True is no largest number of a list, and one run is not the best of several."""
+    one = TUNED.replace("steps = [2, 20], step_size = [0.003, 0.02, 9.0]", "steps = [20], step_size = [0.02]")
+    momentum = """
+[[algorithms]]
+name = "FedAvg"
+label = "Momentum"
+local = { name = "Momentum", steps = 5, step_size = 0.01, batch_size = 8 }
+grid = { local = { nesterov = [true, false] } }
+"""
+    said = " ".join(command("compare", written(one, momentum), "--phi", "1").out.split())
+    assert "FedAvg: steps / step_size, one run" in said
+    assert "Momentum: nesterov, the best of 2 runs" in said
+    assert "of its list" not in said
+    assert "A Hessian of a sample counts as one gradient for each of its columns" in said

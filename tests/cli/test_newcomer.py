@@ -68,7 +68,7 @@ def test_relative_paths_become_absolute(text: str, tmp_path: Path) -> None:
 
 
 def test_a_path_that_cannot_be_replaced_is_told(tmp_path: Path) -> None:
-    text = '[data]\n"file" = "own.csv"\n'
+    text = '[data]\nfile = """own.csv"""\n'
     assert from_anywhere(text, tmp_path) == f"# Paths of files start from the folder {tmp_path}\n{text}"
 
 

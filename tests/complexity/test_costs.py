@@ -118,6 +118,14 @@ def test_below_the_minimum_is_rounding() -> None:
     assert Minimum(3.0, 1.0).share(2.0) == 0.5
 
 
+def test_a_value_that_is_no_number_is_not_near_enough() -> None:
+    assert Minimum(3.0, 1.0).share(math.nan) == math.inf
+    rule = Suboptimality(LOSS, asks=True, enough=1e-3)
+    with np.errstate(all="ignore"):
+        watched(fs.FedAvg(LOSS, fs.GradientSteps(5, 1e100, batch_size=1)), clients(), rule, measure=0)
+    assert [rule.shares[round] for round in range(6)] == [1.0, *[math.inf] * 5]
+
+
 # ── watching costs nothing, and changes nothing ──
 
 SOME = fs.Participation(fraction=0.5)

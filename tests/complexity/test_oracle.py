@@ -160,12 +160,47 @@ def test_the_busiest_client_by_hand(kind: str, each: int) -> None:
     assert found.time == pytest.approx(3 * (2 * each + math.log(3) + 3))
 
 
+SOME = fs.Participation(fraction=0.7)
+DRAWN = {
+    # 3 · 15 samples are one pass over 45 rows as well, and b · m a pass wherever b is the mean number of rows
+    "as many as a pass": (fs.FedAvg(LOSS, local=GradientSteps(15, 0.1, batch_size=1)), None, 15),
+    "by chance": (fs.FedAvg(LOSS, local=GradientSteps(15, 0.1, batch_size=1, batches="independent")), None, 15),
+    "of some clients": (fs.FedAvg(LOSS, local=GradientSteps(15, 0.1, batch_size=1)), SOME, 15),
+    "batches larger than a client": (fs.FedAvg(LOSS, local=GradientSteps(7, 0.1, batch_size=5)), None, 35),
+    "with a pass": (fs.Scaffold(LOSS, local=GradientSteps(15, 0.01, batch_size=1), option="I"), None, 15 + 30),
+    "passes alone": (fs.FedAvg(LOSS, local=GradientSteps(epochs=1, step_size=0.1, batch_size=1)), None, 30),
+    "all rows": (fs.FedAvg(LOSS, local=GradientSteps(1, 0.1)), None, 30),
+}
+
+
+@pytest.mark.parametrize("case", sorted(DRAWN))
+def test_steps_are_not_taken_for_passes(case: str) -> None:
+    """Of 30, 12 and 3 rows. Three clients that take 15 samples each compute as much as a pass over all 45 rows, which
+    would be 30 at the largest client."""
+    algorithm, some, each = DRAWN[case]
+    rows = {"a": 30, "b": 12, "c": 3}
+    watched = Watched(clients(rows))
+    run = fs.run(algorithm, watched, rounds=6, participation=some)
+    found = oracle_complexity(run)
+    assert found.gradients == by_hand(run, watched, rows, P) == 6 * each
+    assert not found.estimated
+
+
+def test_a_ledger_does_not_show_whether_an_amount_is_steps_or_passes() -> None:
+    rows = {"a": 30, "b": 12, "c": 3}
+    run = fs.run(fs.FedAvg(LOSS, local=GradientSteps(15, 0.1, batch_size=1)), clients(rows), rounds=2)
+    assert oracle_complexity(run.ledger, samples=rows).estimated
+    other = fs.run(fs.FedAvg(LOSS, local=GradientSteps(14, 0.1, batch_size=1)), clients(rows), rounds=2)
+    found = oracle_complexity(other.ledger, samples=rows)
+    assert (found.gradients, found.estimated) == (28, False)
+
+
 def test_work_that_is_neither_steps_nor_passes_is_not_underestimated() -> None:
-    """Batches of 8 where a client has 1 row: 16, 16 and 2 samples. The busiest did 16."""
+    """Batches of 8 where a client has 1 row: 16, 16 and 2 samples. The busiest did 16, which a ledger does not show."""
     watched = Watched(clients())
     run = fs.run(fs.FedAvg(LOSS, local=GradientSteps(steps=2, step_size=0.1, batch_size=8)), watched, rounds=2)
-    assert by_hand(run, watched, ROWS, P) == 32
-    found = oracle_complexity(run)
+    assert oracle_complexity(run).gradients == by_hand(run, watched, ROWS, P) == 32
+    found = oracle_complexity(run.ledger, samples=ROWS)
     assert found.estimated
     assert 32 <= found.gradients <= 2 * 34 * 30 / 43
 

@@ -132,7 +132,7 @@ def test_csv_with_byte_order_mark_and_quotes(tmp_path):
         (b"a,b\n1,2\n", {"target": 2}, "no column 2"),
         (b"a,b\n1,2\n", {"drop": ["a"]}, "no column left"),
         (b"a,b\n1,?\n3,4\n", {}, "'b' is missing in 1 of 2"),
-        (b"a,b\n\xff\xfe,2\n", {}, "cannot be read as csv"),
+        (b"a,b\n\x81\x8d,2\n", {}, "cannot be read as csv: line 2 has the byte 0x81"),
     ],
 )
 def test_csv_refusals(tmp_path, content, options, message):

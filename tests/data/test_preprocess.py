@@ -560,7 +560,7 @@ def test_a_client_that_does_not_answer_is_not_left_out_silently():
         (lambda: Schema.from_plain([{"name": "a", "kind": "categorical"}]), r"schema\['a'\] has no categories"),
         (
             lambda: Schema.from_plain([{"name": "a", "kind": "ordinal"}]),
-            r"schema\['a'\].kind must be 'numeric' or 'categorical', got 'ordinal'",
+            r"schema\['a'\].kind must be 'numeric' or 'categorical' or 'discrete', got 'ordinal'",
         ),
         (lambda: Preprocess(impute="median"), "impute is"),
         (lambda: Preprocess([Numeric("a")]), "schema is a Schema"),

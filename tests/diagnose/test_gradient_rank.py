@@ -289,6 +289,33 @@ def test_bad_options(options: dict[str, Any], said: str) -> None:
         gradient_ranks(LossGradients(fs.Squared(), client(), W), **{"k": 5, **options})
 
 
+@dataclass(frozen=True)
+class MeanOnly:
+    """Hands out one gradient for all samples, which NumPy would spread over them: a rank of 1."""
+
+    shape: tuple[int, ...]
+    w = np.ones(3)
+    n_samples = 8
+
+    def placed(self, w: Array) -> Array:
+        return w
+
+    def of(self, rows: Array) -> Partials:
+        return lambda w, columns: np.ones(self.shape)
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (6, 3), (5, 1)])
+def test_sources_with_wrong_shapes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(DataError, match=r"gradients of 5 samples and 3 coordinates have shape .* expected \(5, 3\)"):
+        gradient_ranks(MeanOnly(shape), 5)
+    assert gradient_ranks(MeanOnly((5, 3)), 5).ranks.tolist() == [1, 1, 1]
+
+
+def test_what_is_no_source() -> None:
+    with pytest.raises(ConfigError, match=r"source is LossGradients.*got a Squared without w"):
+        gradient_ranks(fs.Squared(), 5)  # type: ignore[arg-type]
+
+
 def test_bad_problems() -> None:
     with pytest.raises(ConfigError, match=r"weights have shape \(4,\); this loss has weights of shape \(5,\)"):
         LossGradients(fs.Squared(), client(), W[:4])

@@ -40,10 +40,13 @@ PAGES = [
     "CONTRIBUTING.md",
     "docs/guide.md",
     "docs/joining.md",
+    "docs/summary.md",
     "docs/algorithms.md",
     "docs/boosting.md",
     "docs/networks.md",
     "docs/comparing.md",
+    "docs/estimators.md",
+    "docs/own-files.md",
 ]
 
 
@@ -78,6 +81,7 @@ def test_what_the_guide_says_of_its_results(folder: Path) -> None:
     assert (some.status, some.rounds, some.history[-1].cohort) == ("rounds", 100, 3)
     assert some.history[-1].share == pytest.approx(0.725)
     assert names["found"].ledger.total().exchanges == 9
+    assert (names["cost"].total, names["cost"].curve[2]) == (4080.0, 2448.0)
     assert names["two"].model.coef.shape == (9, 2)
     assert names["flowers"].converged
     assert names["flowers"].model.coef.shape == (4, 3)
@@ -316,6 +320,7 @@ def test_every_key_of_a_run_file_is_described() -> None:
         "compare": keys.Compare,
         "loggers": keys.Loggers,
         "modules": keys.Modules,
+        "summary": keys.SummaryTable,
         "output": keys.Output,
     }
     for name, table in tables.items():

@@ -1,0 +1,181 @@
+"""`fedsolve init`: a run file for one file per site, proposed from the files themselves."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from fedsolve.cli.console import emit, escape
+from fedsolve.data.csv_tables import Reading
+from fedsolve.data.missing_markers import ALL, Marker, Na
+from fedsolve.data.proposals import Proposal, propose
+from fedsolve.data.schema import Categorical
+from fedsolve.errors import ConfigError
+from fedsolve.runfiles import problem as problems
+from fedsolve.runfiles import run_file as config
+from fedsolve.runfiles.proposed_run_file import Outcome, Wanted, outcome_of, run_file_text
+from fedsolve.tables.cells import MISSING, key
+from fedsolve.tables.outcomes import Positive
+from fedsolve.wire.storage import write_atomically
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of the command."""
+
+    target: str
+    output: Path
+    weight: str | None = None
+    offset: str | None = None
+    positive: str | None = None
+    loss: str | None = None
+    names: str | None = None
+    na: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    yes: bool = False
+    force: bool = False
+
+
+def init(files: Sequence[str], asked: Asked, as_json: bool) -> int:
+    """Propose a run file, check that it can be run, and write it."""
+    if asked.output.exists() and not asked.force:
+        raise ConfigError(f"there is already a file {asked.output}; choose another with --output, or add --force")
+    wanted = Wanted(
+        asked.target,
+        asked.weight,
+        asked.offset,
+        _positive(asked.positive),
+        asked.loss,
+        Reading(names=_names(asked.names), na=_markers(asked.na)),
+    )
+    proposal = _proposed(files, asked, wanted)
+    outcome = outcome_of(wanted, proposal.target)
+    folder = asked.output.parent
+    text = run_file_text(proposal, wanted, outcome, folder, shlex.join(["fedsolve", *sys.argv[1:]]))
+    notes = [*proposal.notes, *_read_as_it_will_be(text, asked.output, proposal)]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(asked.output, text.encode())
+
+    def show(console: Console) -> None:
+        rows = ", ".join(f"{site} {count}" for site, count in proposal.rows.items())
+        console.print(escape(f"{len(proposal.rows)} sites, {sum(proposal.rows.values())} rows: {rows}"), soft_wrap=True)
+        console.print(escape(f"{outcome.name}: {outcome.why}"), soft_wrap=True)
+        console.print(escape(_columns(proposal)), soft_wrap=True)
+        for note in notes:
+            console.print(f"[yellow]•[/yellow] {escape(note)}", soft_wrap=True)
+        console.print("To agree on this run file, each site tells the others:", soft_wrap=True)
+        for line in proposal.reveals:
+            console.print(f"  {escape(line)}", soft_wrap=True)
+        use = shlex.join(["fedsolve", "run", str(asked.output)])
+        console.print(f"Written: [bold]{escape(str(asked.output))}[/bold]. Read it, then: [bold]{escape(use)}[/bold]")
+
+    emit(_as_plain(proposal, outcome, asked.output, notes), as_json, show)
+    return 0
+
+
+def _proposed(files: Sequence[str], asked: Asked, wanted: Wanted) -> Proposal:
+    """The proposal; a list of more than a thousand categories is agreed to first, where a person can be asked."""
+
+    def made(many: bool) -> Proposal:
+        return propose(
+            files[0] if len(files) == 1 else _named(files),
+            target=asked.target,
+            weight=asked.weight,
+            offset=asked.offset,
+            drop=asked.drop,
+            reading=wanted.reading,
+            positive=wanted.positive,
+            many_categories=many,
+        )
+
+    try:
+        return made(asked.yes)
+    except ConfigError as error:
+        if "--yes" not in str(error) or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        print(f"{error}. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise
+        return made(True)
+
+
+def _read_as_it_will_be(text: str, path: Path, proposal: Proposal) -> list[str]:
+    """Read the data as the run will, so that what is written can be run; what is said of it that is new."""
+    prepared = problems.prepare(config.parse(text, str(path)), path)
+    return [note for note in prepared.notes if note not in proposal.notes]
+
+
+# ── options ──
+
+
+def _named(files: Sequence[str]) -> Sequence[str] | dict[str, str]:
+    """Files, or name=path for each."""
+    pairs = [one.partition("=") for one in files]
+    if all(middle and path and not Path(one).exists() for one, (_, middle, path) in zip(files, pairs, strict=True)):
+        return {name: path for name, _, path in pairs}
+    return files
+
+
+def _names(text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    return [name.strip() for name in text.split(",")]
+
+
+def _positive(text: str | None) -> Positive | None:
+    if text is None:
+        return None
+    if "," in text:
+        return [_value(one) for one in text.split(",")]
+    return _value(text)
+
+
+def _value(text: str) -> str | int | float:
+    found = key(text)
+    if isinstance(found, str):
+        return found
+    return int(found) if found == int(found) else found
+
+
+def _markers(given: Sequence[str]) -> Na | None:
+    """`--na -9 --na chol=0` as in a run file; the usual markers stay."""
+    if not given:
+        return None
+    table: dict[str, list[Marker]] = {}
+    for one in given:
+        column, equals, marker = one.rpartition("=")
+        table.setdefault(column if equals else ALL, []).append(_value(marker))
+    if ALL in table:
+        table[ALL] = [*table[ALL], *MISSING]
+    return table
+
+
+# ── what is said ──
+
+
+def _columns(proposal: Proposal) -> str:
+    said = [
+        f"{column.name} ({len(column.categories)} categories)" if isinstance(column, Categorical) else column.name
+        for column in proposal.schema.columns
+    ]
+    return f"Columns: {', '.join(said)}"
+
+
+def _as_plain(proposal: Proposal, outcome: Outcome, path: Path, notes: Sequence[str]) -> dict[str, object]:
+    return {
+        "status": "ok",
+        "file": path,
+        "sites": {site: {"file": proposal.files[site], "rows": rows} for site, rows in proposal.rows.items()},
+        "loss": outcome.name,
+        "why": outcome.why,
+        "columns": proposal.schema.to_plain(),
+        "drop": list(proposal.drop),
+        "na": proposal.na,
+        "notes": list(notes),
+        "reveals": list(proposal.reveals),
+    }

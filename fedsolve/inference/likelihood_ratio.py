@@ -1,0 +1,90 @@
+"""The likelihood-ratio test of two nested models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scipy.special import chdtrc  # scipy.stats takes long to import
+
+from fedsolve.errors import ConfigError
+from fedsolve.inference.reopened import FinishedRun
+from fedsolve.inference.summarised import Summary
+from fedsolve.inference.summarising import summary
+
+SAME = 1e-9  # relative: two sums over the same rows differ by rounding only
+WORSE = 1e-6  # by how much the larger model may seem to fit worse: what the tolerances of two runs leave
+
+
+@dataclass(frozen=True)
+class LikelihoodRatio:
+    """The test of a smaller model against a larger one that contains it.
+
+    Attributes:
+        statistic: Twice the difference of the log-likelihoods.
+        df: How many parameters more the larger model has.
+        p: The probability of a statistic at least this large if the smaller model is true, by the χ² distribution.
+        added: The columns that only the larger model has.
+    """
+
+    statistic: float
+    df: int
+    p: float
+    added: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"Likelihood-ratio test of {', '.join(self.added)}: χ²({self.df}) = {self.statistic:.4g}, p = {self.p:.3g}"
+        )
+
+
+def likelihood_ratio_test(smaller: FinishedRun | Summary, larger: FinishedRun | Summary) -> LikelihoodRatio:
+    """Whether the columns that only the larger model has say anything of the outcome.
+
+        print(fs.likelihood_ratio_test(without_dose, with_dose))
+
+    For a Gaussian model the statistic is n log(RSS₀/RSS₁), with the scale profiled out, as statsmodels' OLS has it.
+
+    Args:
+        smaller, larger: Two runs, or their summaries, on the same rows; the smaller's columns are among the larger's.
+
+    Raises:
+        ConfigError: If the models are not nested: other losses, other rows, or columns that only the smaller one has;
+            or if one is penalised, where the statistic has another distribution.
+    """
+    one, other = (each if isinstance(each, Summary) else summary(each) for each in (smaller, larger))
+    if one.family != other.family or one.outcomes != other.outcomes:
+        raise ConfigError(f"the models are not nested: one is {one.family}, the other {other.family}")
+    if one.l2 or other.l2:
+        raise ConfigError(
+            "a likelihood-ratio test is of fits without a penalty, because penalised ones do not maximise the "
+            "likelihood: fit both with l2 = 0"
+        )
+    _check_rows(one, other)
+    kept, every = (set(each.names) - set(each.aliased) for each in (one, other))
+    if foreign := [name for name in one.names if name in kept - set(other.names)]:
+        raise ConfigError(
+            f"the models are not nested: only the smaller one has {', '.join(foreign)}; give the smaller model first"
+        )
+    df = round(other.fit.parameters - one.fit.parameters)
+    added = tuple(name for name in other.names if name in every - kept)
+    if df <= 0:
+        raise ConfigError("both models have the same columns, so there is nothing to test")
+    statistic = 2 * (other.fit.log_likelihood - one.fit.log_likelihood)
+    if statistic < -WORSE * (1 + abs(one.fit.log_likelihood)):
+        raise ConfigError(
+            f"the larger model fits worse than the smaller one (by {-statistic / 2:.3g} in the log-likelihood), so "
+            "they are not nested: are their columns preprocessed in the same way?"
+        )
+    statistic = max(statistic, 0.0)
+    return LikelihoodRatio(statistic, df, float(chdtrc(df, statistic)), added)
+
+
+def _check_rows(one: Summary, other: Summary) -> None:
+    """The null deviance is of outcomes, weights and offsets alone: where these are the same rows, it is the same."""
+    counts = (one.rows, one.fit.observations, one.sites), (other.rows, other.fit.observations, other.sites)
+    a, b = one.fit.null_deviance, other.fit.null_deviance
+    if counts[0] != counts[1] or abs(a - b) > SAME * max(a, b) or one.weights != other.weights:
+        raise ConfigError(
+            f"the models are fitted to different rows: {one.rows:,} of {len(one.sites)} sites with a null deviance of "
+            f"{a:.10g}, and {other.rows:,} of {len(other.sites)} sites with one of {b:.10g}; fit both to the same rows"
+        )
