@@ -192,8 +192,15 @@ def _algorithm(proposal: Proposal, outcome: Outcome) -> str:
     return (
         '[algorithm]\nname = "Newton"  # reaches the fit of the pooled rows\n\n'
         f'[algorithm.loss]\nname = "{outcome.name}"  # {outcome.why}\n{keys}'
-        f'l2 = {penalty}  # {why}\nintercept = "free"\n'
+        f'l2 = {penalty}  # {why}\nintercept = "free"\n' + _summary(proposal)
     )
+
+
+def _summary(proposal: Proposal) -> str:
+    """Ask for standard errors, where a fit without a penalty has those of the usual kind."""
+    if proposal.rare:
+        return ""
+    return "\n[summary]  # standard errors, intervals and p values; docs/summary.md\n"
 
 
 def _commented(name: str, value: object, said: str) -> list[str]:

@@ -325,6 +325,8 @@ def test_the_heart_files_as_they_lie(command: Command, tmp_path: Path) -> None:
     fitted = command(*third, "--json")
     assert fitted.json["status"] == "converged"
     assert fitted.json["rounds"] == 6
+    assert fitted.json["inference"]["status"] == "ok"
+    assert len(fitted.json["inference"]["coefficients"]) == 27
     model = fs.load_model(tmp_path / "heart" / "model.npz")
     lines = [line.split(",") for path in files for line in path.read_text().split()]
     raw = np.array([[np.nan if cell == "?" else float(cell) for cell in line] for line in lines])
