@@ -1,6 +1,6 @@
 """fedsolve: one model from data that may not be pooled, in as few communication rounds as the mathematics allows."""
 
-from fedsolve import complexity, data, diagnose, errors, features, selection
+from fedsolve import complexity, data, diagnose, errors, features, loggers, selection
 from fedsolve.algorithms import (
     AGD,
     DKRR,
@@ -165,6 +165,7 @@ __all__ = [
     "federation_gain",
     "likelihood_ratio_test",
     "load_model",
+    "loggers",
     "loss_grid",
     "oracle_complexity",
     "run",

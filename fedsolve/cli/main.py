@@ -178,12 +178,20 @@ def compare(
             help="With --phi: what costs as much, a message (epochs, the default) or every p numbers in it (vectors).",
         ),
     ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            show_default=False,
+            help="How often to run each, with other partitions and seeds. (default: seeds of \\[compare], or 1)",
+        ),
+    ] = None,
     force: Force = False,
     json: Json = False,
     trace: Traceback = False,
 ) -> int:
     """Run several algorithms on the same data and compare them. Every key of a run file is in docs/run-file.md."""
-    return run_command.compare(file, output, force, json, cost_command.wanted(phi, sending))
+    return run_command.compare(file, output, force, json, cost_command.wanted(phi, sending), seeds)
 
 
 @app.command()

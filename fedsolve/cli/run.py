@@ -5,28 +5,32 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from fedsolve.algorithms.base import Algorithm
+from fedsolve.algorithms.base import Algorithm, includes_server
 from fedsolve.cli import coefficients, costs, warm_starts
 from fedsolve.cli import gain as gains
 from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar, tell
 from fedsolve.cli.warm_starts import WarmStart
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.inference import FederationGain, FederationGains, federation_gain
-from fedsolve.loop.history import Row, Run
+from fedsolve.loggers import several
+from fedsolve.loop.history import Run
 from fedsolve.loop.run import run as run_algorithm
 from fedsolve.loop.stopping import StoppingRule
 from fedsolve.models.scores import score_name
-from fedsolve.report import RunFolder, summarise, tables
+from fedsolve.plain import describe
+from fedsolve.report import RunFolder, comparison_figure, comparison_table, summarise, tables
 from fedsolve.report import costs as cost_report
 from fedsolve.report import evaluation as held_out
 from fedsolve.report import run_page as pages
-from fedsolve.report.figures import convergence
+from fedsolve.report.comparison import Comparison, Trace
+from fedsolve.report.figures import convergence, rendered
 from fedsolve.report.html_parts import Html
 from fedsolve.report.output_folder import COSTS_FIGURE, HELD_OUT
 from fedsolve.runfiles import keys
@@ -102,84 +106,184 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
     return _exit_code([summary])
 
 
-def compare(file: Path, output: Path | None, force: bool, as_json: bool, wanted: costs.Wanted | None = None) -> int:
-    """Several algorithms on the same problem; also what an accuracy costs, where that is wanted."""
+def compare(
+    file: Path,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+    wanted: costs.Wanted | None = None,
+    seeds: int | None = None,
+) -> int:
+    """Several algorithms on the same problem, with one seed or several; also what an accuracy costs, where that is
+    wanted."""
     text = config.read_text(file)
     what = config.parse(text, str(file))
+    problem = _several(what, file, wanted, seeds)
+    tell(problem.notes)
+    count = seeds or what.compare.seeds
+    judging = None if wanted is None else costs.Judging.of(wanted, what, problem.entries)
+    folder = RunFolder.open(_folder(what, file, output, False), force=force)
+    folder.write_config(from_anywhere(text, file.parent))
+    done = _run_each(what, problem, folder, file, judging, count)
+    found = None if judging is None else judging.comparison()
+    compared = Comparison(done.traces if found is None else _shown_of(done, found.best), what.compare.band)
+    folder.write_rounds(replace(compared, traces=done.traces).csv())
+    summary = {
+        "status": "error" if _exit_code(done.rows) else "ok",
+        "rows": done.rows,
+        **({} if found is None else {"costs": found.plain()}),
+        **({} if count == 1 else {"seeds": compared.seeds, "algorithms": comparison_table.plain(compared)}),
+        "folder": folder.path,
+        "report": folder.report,
+    }
+    folder.write_summary(summary)
+    command = _command("compare", file, output, wanted, seeds)
+    shown = done.rows if found is None else _worth_showing(done.rows, found.best)
+    about = _about_comparison(what, problem, folder, compared, command, text)
+    part = "" if found is None else _write_costs(found, folder, _described(problem), what.output.figures)
+    side_by_side = comparison_table.section(compared)
+    best = done.best([one.algorithm for one in compared.traces])
+    titled = [{**row, "algorithm": done.title(row)} for row in shown]
+    rows = [row for row in titled if row["algorithm"] in best or row["status"] == "error"]
+    page = pages.comparison_page(about, rows, best, tables.RESULTS, costs=part, side_by_side=side_by_side)
+    folder.write_report(page)
+
+    def show(console: Console) -> None:
+        console.print(f"[bold]{escape(_described(problem))}[/bold]")
+        console.print(comparison_table.terminal(compared, console))
+        for sentence in comparison_table.explained(compared):
+            console.print(f"[dim]{escape(sentence)}[/dim]")
+        for one in () if found is None else cost_report.terminal(found):
+            console.print(one)
+        console.print()
+        for row in shown:
+            if row["status"] in tables.BAD:
+                console.print(escape(f"{done.title(row)}: {row['message']}."))
+        _notice(console, next(iter(done.runs.values())))
+        _where(console, folder)
+
+    emit(summary, as_json, show)
+    return _exit_code(done.rows)
+
+
+def _several(what: keys.Config, file: Path, wanted: costs.Wanted | None, seeds: int | None) -> Problem:
+    """The problem of a comparison, with its first seed. Raises ConfigError for what cannot be compared."""
     if what.algorithms is None:
         raise ConfigError(f"{file} has one [algorithm] and no list of [[algorithms]]: use `fedsolve run {file}`")
     if what.gain is not None:
         raise ConfigError(f"{file}: [gain] is for one model, and this file compares several; use `fedsolve run` for it")
     coefficients.reject(what, file)
-    problem = problems.prepare(what, file)
-    tell(problem.notes)
-    judging = None if wanted is None else costs.Judging.of(wanted, what, problem.entries)
-    folder = RunFolder.open(_folder(what, file, output, False), force=force)
-    folder.write_config(from_anywhere(text, file.parent))
-    rows, results = _run_each(what, problem, folder, file, judging)
-    found = None if judging is None else judging.comparison()
-    summary = {
-        "status": "error" if _exit_code(rows) else "ok",
-        "rows": rows,
-        **({} if found is None else {"costs": found.plain()}),
-        "folder": folder.path,
-        "report": folder.report,
-    }
-    folder.write_summary(summary)
-    command = _command("compare", file, output, wanted)
-    shown = rows if found is None else _worth_showing(rows, found.best)
-    best = {label: run for label, run in results.items() if any(row["algorithm"] == label for row in shown)}
-    about = _about(what, problem, folder, best, _described(problem), command, text)
-    part = "" if found is None else _write_costs(found, folder, _described(problem), what.output.figures)
-    folder.write_report(pages.comparison_page(about, shown, best, tables.RESULTS, costs=part))
+    count = seeds or what.compare.seeds
+    if wanted is not None and count > 1:
+        raise ConfigError(f"--phi judges one run of each algorithm, and here are {count} seeds: use --seeds 1 with it")
+    what.seeded(count - 1)  # rejects now what would be too large
+    return problems.prepare(what, file)
 
-    def show(console: Console) -> None:
-        console.print(f"[bold]{escape(_described(problem))}[/bold]")
-        console.print(tables.fitting(console, shown))
-        if found is not None:
-            for one in cost_report.terminal(found):
-                console.print(one)
-        console.print()
-        for row in shown:
-            if row["status"] in tables.BAD:
-                console.print(escape(f"{row['algorithm']}: {row['message']}."))
-        _notice(console, next(iter(results.values())))
-        _where(console, folder)
 
-    emit(summary, as_json, show)
-    return _exit_code(rows)
+@dataclass
+class _Done:
+    """The runs of a comparison.
+
+    rows    of the summary: one for each algorithm and seed
+    traces  what is compared of them
+    runs    by label, the first that each algorithm could run; those of other seeds would hold their clients' rows
+    count   how many seeds
+    """
+
+    count: int
+    rows: list[dict[str, object]] = field(default_factory=list)
+    traces: list[Trace] = field(default_factory=list)
+    runs: dict[str, Run] = field(default_factory=dict)
+    failures: list[FedsolveError] = field(default_factory=list)
+
+    def failed(
+        self, labels: Sequence[str], what: keys.Config, error: FedsolveError, tried: Mapping[str, object] | None = None
+    ) -> None:
+        """Note algorithms that could not run with a seed."""
+        self.failures.append(error)
+        for label in labels:
+            self.rows.append({**failed_row(label, error), "seed": what.run.seed, **(tried or {})})
+            self.traces.append(Trace(label, *_seeds(what), "error", str(error), ""))
+
+    def title(self, row: Mapping[str, object]) -> str:
+        """What the run of a row is called."""
+        return _title(str(row["algorithm"]), row["seed"], self.count)
+
+    def best(self, labels: Collection[str]) -> dict[str, Run]:
+        """The runs of these algorithms that the report has in full, by title."""
+        return {_title(label, run.seed, self.count): run for label, run in self.runs.items() if label in labels}
+
+
+def _title(label: str, seed: object, count: int) -> str:
+    return label if count == 1 else f"{label}, seed {seed}"
+
+
+def _seeds(what: keys.Config) -> tuple[int, int | None]:
+    """Those of the run and of the partition."""
+    return what.run.seed, None if what.partition is None else what.partition.seed
 
 
 def _run_each(
-    what: keys.Config, problem: Problem, folder: RunFolder, file: Path, judging: costs.Judging | None
-) -> tuple[list[dict[str, object]], dict[str, Run]]:
-    """Run the algorithms of a comparison one after the other: a row for each, and the runs of those that could run."""
-    rows: list[dict[str, object]] = []
-    results: dict[str, Run] = {}
-    failures: list[FedsolveError] = []
+    what: keys.Config, problem: Problem, folder: RunFolder, file: Path, judging: costs.Judging | None, count: int
+) -> _Done:
+    """Run the algorithms of a comparison one after the other, with each seed."""
+    done = _Done(count)
     with progress_bar() as begin:
-        for label, entry in problem.entries.items():
-            part, show = folder.part(label), begin(label, what.run.rounds)
-            rule = None if judging is None else judging.rule(entry)
-            tried: dict[str, object] = {"entry": entry.entry, "values": entry.values} if entry.values else {}
+        for more in range(count):
+            seeded = what.seeded(more)
             try:
-                start = warm_starts.begin(what, problem, entry.algorithm, file.parent)
-                result = _execute(what, problem, entry.algorithm, part, show, None, False, start, rule)
-            except KeyboardInterrupt:
-                raise Interrupted(f"stopped during {label}; those before it are in {folder.path}") from None
-            except FedsolveError as error:  # the others may still do
-                failures.append(error)
-                part.discard()
-                rows.append({**failed_row(label, error), **tried})
+                of_seed = problem if more == 0 else problems.prepare(seeded, file)
+            except FedsolveError as error:  # such as a partition that leaves a client without rows
+                done.failed(list(problem.entries), seeded, error)
                 continue
-            rows.append({**_finish(problem, result, label, part, start), **tried})
-            results[label] = result
-            if judging is not None and rule is not None:
-                judging.note(label, entry, result, rule)
-    if not results:
+            for label in problem.entries:
+                title = _title(label, seeded.run.seed, count)
+                part, show = folder.part(title), begin(title, what.run.rounds)
+                try:
+                    _run_one(seeded, of_seed, label, part, show, file.parent, judging, done)
+                except KeyboardInterrupt:
+                    raise Interrupted(f"stopped during {title}; those before it are in {folder.path}") from None
+    if not done.runs:
         folder.discard()
-        raise failures[0]
-    return rows, results
+        raise done.failures[0]
+    done.traces.sort(key=lambda one: list(problem.entries).index(one.algorithm))  # the seeds stay in their order
+    return done
+
+
+def _run_one(
+    what: keys.Config,
+    problem: Problem,
+    label: str,
+    part: RunFolder,
+    show: OnRound,
+    folder: Path,
+    judging: costs.Judging | None,
+    done: _Done,
+) -> None:
+    """Run one algorithm with one seed, and note how it went. One that cannot run leaves the others alone."""
+    entry = problem.entries[label]
+    rule = None if judging is None else judging.rule(entry)
+    tried: dict[str, object] = {"entry": entry.entry, "values": entry.values} if entry.values else {}
+    objective = describe((getattr(entry.algorithm, "loss", None), includes_server(entry.algorithm)))
+    try:
+        start = warm_starts.begin(what, problem, entry.algorithm, folder)
+        result = _execute(what, problem, entry.algorithm, part, show, None, False, start, rule)
+    except FedsolveError as error:  # the others may still do
+        part.discard()
+        done.failed([label], what, error, tried)
+        return
+    done.rows.append({**_finish(problem, result, label, part, start), **tried})
+    done.runs.setdefault(label, result)
+    found = Trace(label, *_seeds(what), result.status, result.message, objective)
+    found = replace(found, history=result.history, reached=result.model_row, evaluation=result.evaluation)
+    done.traces.append(found)
+    if judging is not None and rule is not None:
+        judging.note(label, entry, result, rule)
+
+
+def _shown_of(done: _Done, best: Collection[str]) -> list[Trace]:
+    labels = {str(row["algorithm"]) for row in _worth_showing(done.rows, best)}
+    return [one for one in done.traces if one.algorithm in labels]
 
 
 def _worth_showing(rows: Sequence[dict[str, object]], best: Collection[str]) -> list[dict[str, object]]:
@@ -189,13 +293,26 @@ def _worth_showing(rows: Sequence[dict[str, object]], best: Collection[str]) -> 
     return [row for row in rows if row.get("entry") not in ran or row["algorithm"] in best]
 
 
+def _about_comparison(
+    what: keys.Config, problem: Problem, folder: RunFolder, compared: Comparison, command: str, text: str
+) -> pages.About:
+    """What the report says of the problem; draws the figure, which has files of its own too."""
+    files: dict[str, bytes] = {}
+    if what.output.figures:
+        files = rendered(comparison_figure.draw(compared, _described(problem)))
+        folder.write_figures(files)
+    samples = sum(client.n_samples for client in problem.clients)
+    described = f"{_described(problem)}, {samples:,} samples"
+    names = problem.data.feature_names
+    return pages.About(_described(problem), described, command, files.get("png"), text, names)
+
+
 def _write_costs(found: cost_report.CostComparison, folder: RunFolder, title: str, drawn: bool) -> Html:
     """The files of what an accuracy costs, and its part of the report."""
     folder.write_costs(found.csv())
-    figure = cost_report.figure(found, title) if drawn else None
-    if figure is not None:
-        folder.write_figure(figure, COSTS_FIGURE)
-    return cost_report.section(found, figure)
+    files = rendered(cost_report.draw(found, title)) if drawn else {}
+    folder.write_figures(files, COSTS_FIGURE)
+    return cost_report.section(found, files.get("png"))
 
 
 def failed_row(label: str, error: Exception, status: str = "error") -> dict[str, object]:
@@ -218,29 +335,28 @@ def _execute(
     start: WarmStart | None,
     rule: StoppingRule | None = None,
 ) -> Run:
-    def on_round(row: Row) -> None:
-        folder.append(row)
-        show(row)
-
     budget = what.run
     every = budget.checkpoint_every or max(1, budget.rounds // SAVES)
     rules, evaluation = what.judging(getattr(algorithm, "loss", None))
-    result = run_algorithm(
-        algorithm,
-        problems.transport(budget, problem.clients),
-        stopping=rules if rule is None else [*rules, rule],
-        participation=what.participants(),
-        seed=budget.seed,
-        warm_start=None if start is None else start.model,
-        server=problem.server,
-        preprocess=problem.preprocess,
-        measure=budget.measure,
-        evaluation=evaluation,
-        checkpoint=saved,
-        checkpoint_every=every,
-        resume=resume,
-        on_round=on_round,
-    )
+    described = {"algorithm": type(algorithm).__name__, "hyper_parameters": describe(algorithm), "seed": budget.seed}
+    with ExitStack() as logging:
+        loggers = [logging.enter_context(one) for one in what.loggers.open(folder.path, described)]
+        result = run_algorithm(
+            algorithm,
+            problems.transport(budget, problem.clients),
+            stopping=rules if rule is None else [*rules, rule],
+            participation=what.participants(),
+            seed=budget.seed,
+            warm_start=None if start is None else start.model,
+            server=problem.server,
+            preprocess=problem.preprocess,
+            measure=budget.measure,
+            evaluation=evaluation,
+            checkpoint=saved,
+            checkpoint_every=every,
+            resume=resume,
+            on_round=several(folder.append, show, *loggers),
+        )
     return replace(result, model=problem.named(result.model))
 
 
@@ -293,9 +409,13 @@ def _about(
     return pages.About(title, described, command, figure, text, problem.data.feature_names, drawn)
 
 
-def _command(verb: str, file: Path, output: Path | None, wanted: costs.Wanted | None = None) -> str:
+def _command(
+    verb: str, file: Path, output: Path | None, wanted: costs.Wanted | None = None, seeds: int | None = None
+) -> str:
     costly = () if wanted is None else wanted.arguments
-    return shlex.join(["fedsolve", verb, str(file), *costly, *(() if output is None else ("--output", str(output)))])
+    many = () if seeds is None else ("--seeds", str(seeds))
+    there = () if output is None else ("--output", str(output))
+    return shlex.join(["fedsolve", verb, str(file), *costly, *many, *there])
 
 
 def _where(console: Console, folder: RunFolder) -> None:
@@ -321,10 +441,10 @@ def _notice(console: Console, result: Run) -> None:
 
 
 def _exit_code(rows: Sequence[Mapping[str, object]]) -> int:
-    """1 if a run was bad, or all points of a grid: some of these may well diverge."""
+    """1 if a run was bad, or all points of a grid with one seed: some of these may well diverge."""
     sound: dict[object, bool] = {}
     for row in rows:
-        name = row.get("entry", row["algorithm"])
+        name = (row.get("entry", row["algorithm"]), row["seed"])
         sound[name] = sound.get(name, False) or row["status"] not in tables.BAD
     return 0 if all(sound.values()) else 1
 

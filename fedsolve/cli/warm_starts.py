@@ -40,7 +40,7 @@ def begin(what: keys.Config, problem: Problem, algorithm: Algorithm, folder: Pat
     path = model_file(what, folder)
     if path is not None:
         return WarmStart(load_model(path), {"file": path})
-    first = first_algorithm(what, algorithm)
+    first = first_algorithm(what, algorithm, folder)
     if first is None:
         return None
     assert isinstance(what.run.warm_start, keys.WarmStart)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -74,14 +74,27 @@ def folded(name: str) -> str:
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes objects of plain values. `catalogue` has the classes that tables may name."""
+    """Makes objects of plain values. Nothing is imported for it, unless it is given `own`.
+
+    catalogue  the classes that tables may name
+    own        finds the class at an import path, "package.module:Class", by kind and path: for the run file that a user
+               starts on this machine (`fedsolve.runfiles.own_classes`); without it import paths are rejected
+    """
 
     catalogue: Catalogue = NOTHING
+    own: Callable[[str, str], type[Any]] | None = None
 
     # ── objects ──
 
     def find(self, kind: str, name: str) -> type[Any]:
-        """The class of that name; raises UnknownName."""
+        """The class of that name. Raises UnknownName, and ConfigError for an import path that leads nowhere."""
+        if ":" in name:
+            if self.own is None:
+                raise ConfigError(
+                    "import paths are followed only in a run file that is started on this machine, and not here: use a "
+                    f"name of fedsolve's own {kind}s"
+                )
+            return self.own(kind, name)
         known = self.catalogue.names(kind)
         for one, value in known.items():
             if folded(one) == folded(name):
@@ -107,6 +120,8 @@ class Reader:
         except UnknownName:
             said = kind if where == kind else f"{kind} in {where}"
             raise UnknownName(said, name, self.catalogue.names(kind)) from None
+        except ConfigError as error:
+            raise ConfigError(f"{where}, {shortened(name)}: {error}") from error
         return self._make(value, given, where, None)
 
     def make(self, value: type[T], plain: object, where: str) -> T:

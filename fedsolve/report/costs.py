@@ -14,7 +14,7 @@ from rich.text import Text
 
 from fedsolve.complexity.costs import Contestant, Cost, costs, grouped, one_in_words, tuned_path
 from fedsolve.report import html_parts as html
-from fedsolve.report.figures import blank, png, style
+from fedsolve.report.figures import Figure, blank, style
 from fedsolve.report.tables import plain_table
 from fedsolve.text import printable, spreadsheet_cell
 
@@ -165,8 +165,8 @@ def _chosen(found: CostComparison, name: str, runs: Sequence[Contestant], headin
 # ── curves ──
 
 
-def figure(found: CostComparison, title: str = "") -> bytes:
-    """A PNG with a panel for each φ, and a line in it for each algorithm."""
+def draw(found: CostComparison, title: str = "") -> Figure:
+    """A panel for each φ, and a line in it for each algorithm."""
     columns = min(2, len(found.phis))
     lines = -(-len(found.phis) // columns)
     drawn = blank(10, 1 + 3.2 * lines)
@@ -191,7 +191,7 @@ def figure(found: CostComparison, title: str = "") -> bytes:
     drawn.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
     if title:
         drawn.suptitle(title)
-    return png(drawn)
+    return drawn
 
 
 def _thinned(path: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

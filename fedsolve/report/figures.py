@@ -52,6 +52,21 @@ def png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
+def rendered(figure: Figure) -> dict[str, bytes]:
+    """A figure as a PNG, for pages and slides, and as PDF and SVG, for papers: by the ending of a file. The same figure
+    gives the same bytes."""
+    from matplotlib import rc_context
+
+    found = {"png": png(figure)}
+    figure.set_layout_engine("none")  # what the first has found serves all: finding it takes most of the time
+    with rc_context({"svg.hashsalt": "fedsolve"}):
+        for kind, metadata in (("pdf", {"CreationDate": None}), ("svg", {"Date": None})):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=kind, metadata=metadata)
+            found[kind] = buffer.getvalue()
+    return found
+
+
 def style(index: int) -> Look:
     """The look of the line in this place, the same in every figure."""
     which = index % len(COLOURS)
@@ -78,7 +93,7 @@ def draw_convergence(
         for line, values in enumerate((norms, gaps)):
             for column, positions in enumerate(places):
                 _draw(axes[line][column], positions, values, label, look)
-        _draw_bound(axes[0][0], rows, label if len(histories) > 1 else "", look)
+        draw_bound(axes[0][0], rows, label if len(histories) > 1 else "", look)
     _dress(axes, histories, best_name)
     if len(histories) > 1:
         handles, labels = axes[0][0].get_legend_handles_labels()
@@ -90,7 +105,7 @@ def shows_slope(rows: Sequence[Row]) -> bool:
     return any(row.contraction is not None for row in rows) and _number(rows[0].gradient_norm) > 0
 
 
-def _draw_bound(axis: Axes, rows: Sequence[Row], label: str, look: Look) -> None:
+def draw_bound(axis: Axes, rows: Sequence[Row], label: str, look: Look) -> None:
     """The slope of theory: ∏ c_t from where the gradient norm began; over a period of renewals it is that of the bound
     for periodic renewals. The theorems are about the distance to the solution, so only slopes compare; for losses
     other than the squared they hold in the end."""
@@ -145,27 +160,29 @@ def _dress(axes: Axes, histories: Mapping[str, Sequence[Row]], best_name: str) -
             axis.grid(True, which="major", alpha=0.25)
             axis.spines[["top", "right"]].set_visible(False)
     # The columns share their axes, so that one of each sets both.
-    _scale(axes[1][0], rounds, [row.round for row in ends], lambda value: f"{value:.0f}")
-    _scale(axes[1][1], sent, [_sent(row) for row in ends], size)
+    scale_axis(axes[1][0], rounds, [row.round for row in ends], lambda value: f"{value:.0f}")
+    scale_axis(axes[1][1], sent, [_sent(row) for row in ends], size)
 
 
-def _scale(axis: Axes, places: Sequence[int], ends: Sequence[int], text: Callable[[float], str]) -> None:
+def scale_axis(
+    axis: Axes, places: Sequence[float], ends: Sequence[float], text: Callable[[float], str], *, whole: bool = True
+) -> None:
     """Rounds in the hundreds would squash those in the tens: then a log scale, with a place for 0 if it is there. No
-    more labels than there is room for."""
+    more labels than there is room for. `whole`: places are whole numbers."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
     low, high = min((place for place in places if place > 0), default=1), max(places, default=1)
     zero = min(places, default=0) == 0
     labels = ROOM // (max(len(text(low)), len(text(high))) + 2)
-    if len(ends) > 1 and max(ends) > 20 * max(min(ends), 1):
+    if len(ends) > 1 and max(ends) > 20 * max(min(ends), 1 if whole else low):
         axis.set_xscale("symlog" if zero else "log", **({"linthresh": low} if zero else {}))
         ticks = log_ticks(low, high, labels - zero)
         axis.xaxis.set_major_locator(FixedLocator([0, *ticks] if zero else ticks))
         axis.xaxis.set_minor_locator(NullLocator())
     else:
-        axis.xaxis.set_major_locator(MaxNLocator(nbins=max(1, min(labels - 1, 6)), integer=True))
+        axis.xaxis.set_major_locator(MaxNLocator(nbins=max(1, min(labels - 1, 6)), integer=whole))
     if zero:
-        axis.set_xlim(left=-0.2 * low if axis.get_xscale() == "symlog" else -0.02 * max(high, 1))
+        axis.set_xlim(left=-0.2 * low if axis.get_xscale() == "symlog" else -0.02 * (max(high, 1) if whole else high))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
 
 

@@ -9,13 +9,15 @@
     held_out.png      ROC curve and calibration on held-out rows, where there are any
     table.csv         of a comparison with --phi: what each algorithm costs, by φ and accuracy
     costs.png         the same, drawn
+    rounds.csv        of a comparison: every round of every run, with its seed
     report.html       all of it on one page
     chosen.toml       of a selection: the run file with the values that were chosen
     checkpoint.bin    what `--resume` goes on from, with its ledger beside it
 
 In ledger.csv, a name that a spreadsheet would take for a formula has an apostrophe before it. A comparison has a folder
-of these for each algorithm, and one summary, figure and report above them. Apart from the
-history, a file is there whole or not at all, and nothing that others put here is ever removed.
+of these for each algorithm (and seed, where there are several), and one summary, figure and report above them; its
+figures are there as PDF and SVG too. Apart from the history, a file is there whole or not at all, and nothing that
+others put here is ever removed.
 """
 
 from __future__ import annotations
@@ -41,9 +43,10 @@ CHOSEN = "chosen.toml"
 SUMMARY, FIGURE, REPORT, CHECKPOINT = "summary.json", "convergence.png", "report.html", "checkpoint.bin"
 HELD_OUT = "held_out.png"
 COEFFICIENTS, FOREST = "coefficients.csv", "forest.png"
-COSTS, COSTS_FIGURE = "table.csv", "costs.png"
+COSTS, COSTS_FIGURE, ROUNDS = "table.csv", "costs.png", "rounds.csv"
+DRAWN = tuple(f"{name}.{kind}" for name in ("convergence", "costs") for kind in ("pdf", "svg"))  # beside the PNG
 CHECKPOINT_LEDGER, CHECKPOINT_LOCK = CHECKPOINT + ".ledger", CHECKPOINT + ".lock"
-EXTRAS = (HELD_OUT, COEFFICIENTS, FOREST, COSTS, COSTS_FIGURE)  # only where they are asked for
+EXTRAS = (HELD_OUT, COEFFICIENTS, FOREST, COSTS, COSTS_FIGURE, ROUNDS, *DRAWN)  # only where they are asked for
 RESULTS = (HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, *EXTRAS, REPORT)
 OURS = (CONFIG, CHOSEN, *RESULTS, CHECKPOINT, CHECKPOINT_LEDGER)
 LEFT = (*OURS, CHECKPOINT_LOCK)  # what a run that was killed may leave
@@ -178,6 +181,14 @@ class RunFolder:
 
     def write_figure(self, png: bytes, name: str = FIGURE) -> None:
         write_atomically(self.path / name, png)
+
+    def write_figures(self, files: Mapping[str, bytes], name: str = FIGURE) -> None:
+        """A figure in several formats, by their endings; `name` is that of the PNG."""
+        for kind, data in files.items():
+            write_atomically((self.path / name).with_suffix(f".{kind}"), data)
+
+    def write_rounds(self, table: str) -> None:
+        write_atomically(self.path / ROUNDS, table.encode())
 
     def write_costs(self, table: str) -> None:
         write_atomically(self.path / COSTS, table.encode())

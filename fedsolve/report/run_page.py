@@ -80,9 +80,11 @@ def comparison_page(
     columns: Sequence[str],
     said: str = "",
     costs: Html | str = "",
+    side_by_side: Html | None = None,
 ) -> str:
     """Several runs on one problem: `rows` are those of the table, `runs` the finished ones by label. `costs` is a
-    section of its own (`report.costs`)."""
+    section of its own (`report.costs`), and so is `side_by_side` (`report.comparison_table`), which takes the place of
+    the table."""
     failed = [row for row in rows if row["algorithm"] not in runs]
     inner = [
         folded(
@@ -104,7 +106,7 @@ def comparison_page(
     return page(
         about.title,
         paragraph(about.described, kind="quiet"),
-        section("Side by side", table(headings, cells), paragraph(said) if said else ""),
+        side_by_side or section("Side by side", table(headings, cells), paragraph(said) if said else ""),
         *(paragraph(badge(row["status"], False), f" {row['algorithm']}: {row['message']}.") for row in failed),
         costs,
         _convergence(about, runs.values()),

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from fedsolve.losses import LinearLoss
 from fedsolve.runfiles import toml_writer as toml
 from fedsolve.runfiles.keys import Select
-from fedsolve.runfiles.portable import paths_in
+from fedsolve.runfiles.portable import paths_in, with_modules
 
 Setting: TypeAlias = float | str | None
 Settings: TypeAlias = dict[str, Setting | dict[str, Setting]]  # keys of a loss; those of its feature map are a table
@@ -53,7 +53,7 @@ def chosen_run_file(text: str, folder: Path, chosen: Settings, said: str) -> str
 
     Written anew from what it means: comments of the original are not kept, `said` is the only one.
     """
-    tables = tomllib.loads(text)
+    tables = tomllib.loads(with_modules(text, folder))
     for table, key in paths_in(tables):
         table[key] = str((folder / Path(table[key]).expanduser()).resolve())
     tables.pop("select", None)

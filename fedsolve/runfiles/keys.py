@@ -6,10 +6,11 @@ fields of that dataclass. Hyper-parameters of algorithms, losses and the like ar
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from functools import reduce
 from operator import or_
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
@@ -19,6 +20,7 @@ from fedsolve.data.site_tables import SiteReading
 from fedsolve.errors import ConfigError
 from fedsolve.federation.participation import Participation
 from fedsolve.inference.evaluation import Evaluation
+from fedsolve.loggers import Logger, MLflow, TensorBoard
 from fedsolve.loop.early_stopping import EarlyStopping
 from fedsolve.loop.patience import Patience
 from fedsolve.loop.stopping import Stopping, StoppingRule
@@ -382,6 +384,57 @@ class Gain(Table):
     seed: int = Field(default=0, ge=0, lt=2**64)
 
 
+class Compare(Table):
+    """How `fedsolve compare` runs the algorithms.
+
+    seeds  how many times each of them, with other seeds every time: of the run, of the partition, of held-out rows
+    band   what is drawn beside the median: from the least to the largest, or from quartile to quartile
+    """
+
+    seeds: int = Field(default=1, ge=1)
+    band: Literal["range", "quartiles"] = "range"
+
+
+class Loggers(Table):
+    """Where each round is logged besides the output folder: `fedsolve.loggers`.
+
+    tensorboard   a folder, in which every run gets one of its own
+    mlflow        the name of an experiment, in which every run is one
+    tracking_uri  where MLflow logs to; as it is configured by default
+    """
+
+    tensorboard: str | None = None
+    mlflow: str | None = None
+    tracking_uri: str | None = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Loggers:
+        if self.tracking_uri is not None and self.mlflow is None:
+            raise ValueError('tracking_uri is where MLflow logs to: name an experiment too, mlflow = "…"')
+        return self
+
+    def open(self, run: Path, parameters: Mapping[str, object]) -> Iterator[Logger]:
+        """A logger for each that is named. `run` is the folder of the run; the last two parts of it name the run."""
+        name = Path(*run.resolve().parts[-2:])
+        if self.tensorboard is not None:
+            yield TensorBoard(Path(self.tensorboard).expanduser() / name)
+        if self.mlflow is not None:
+            yield MLflow(self.mlflow, name=str(name), tracking_uri=self.tracking_uri, parameters=parameters)
+
+
+class Modules(Table):
+    """Where modules of one's own are, for names that are import paths; see `fedsolve.runfiles.own_classes`.
+
+    folder  from the folder of the run file, which it is by default
+    """
+
+    folder: str = "."
+
+    def within(self, folder: Path) -> Path:
+        """The folder, for a run file in this one."""
+        return folder / Path(self.folder).expanduser()
+
+
 class SummaryTable(Table):
     """Standard errors, intervals and tests of the coefficients; see `fedsolve.summary` and `fedsolve.StandardErrors`.
 
@@ -419,6 +472,9 @@ class Config(Table):
     stopping: StoppingTable | None = None
     select: Select | None = None
     gain: Gain | None = None
+    compare: Compare = Compare()
+    loggers: Loggers = Loggers()
+    modules: Modules = Modules()
     summary: SummaryTable | None = None
     output: Output = Output()
 
@@ -454,6 +510,19 @@ class Config(Table):
         evaluation = None if self.evaluation is None else self.evaluation.build(loss)
         more = [] if self.stopping is None else self.stopping.rules(loss, evaluation)
         return [self.run.stopping(), *more], evaluation
+
+    def seeded(self, more: int) -> Config:
+        """The same run file with all seeds larger by so much that make one run of a comparison differ from another:
+        those of the run, of the partition and of the held-out rows. The data stays, and so do the server's rows. Raises
+        ConfigError if a seed would become too large."""
+        given = {"run": self.run, "partition": self.partition, "evaluation": self.evaluation}
+        changed: dict[str, Table] = {}
+        for name, table in given.items():
+            if table is not None:
+                if table.seed + more >= 2**64:
+                    raise ConfigError(f"{name}.seed = {table.seed} leaves no room below 2⁶⁴ for {more + 1} seeds")
+                changed[name] = table.model_copy(update={"seed": table.seed + more})
+        return self.model_copy(update=changed)
 
     def tables(self) -> list[tuple[str, AlgorithmTable]]:
         """Every algorithm's table with its place in the file."""

@@ -21,7 +21,9 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.transports import InProcess, Transport
 from fedsolve.losses import Logistic, Network
 from fedsolve.models import Model
+from fedsolve.plain import Reader
 from fedsolve.runfiles import grids, keys, registry, site_files
+from fedsolve.runfiles.own_classes import OwnClasses
 from fedsolve.runfiles.site_files import SiteFiles
 from fedsolve.runfiles.site_intercepts import pooled_with_sites, with_sites
 from fedsolve.runfiles.warm_starts import check_warm_start
@@ -101,12 +103,13 @@ def prepare(what: keys.Config, file: Path) -> Problem:
 
 
 def _prepare(what: keys.Config, folder: Path) -> Problem:
-    entries = build_entries(what)
+    reader = registry.reader(OwnClasses(what.modules.within(folder)))
+    entries = build_entries(what, reader)
     algorithms = {label: one.algorithm for label, one in entries.items()}
-    binary = any(_of_outputs(one) is Logistic for one in algorithms.values())
+    binary = any(issubclass(_of_outputs(one), Logistic) for one in algorithms.values())
     preprocess = None if what.preprocess is None else registry.make(Preprocess, what.preprocess.plain(), "preprocess")
     if what.data.files is not None:
-        return _of_sites(what, folder, entries, preprocess, binary)
+        return _of_sites(what, folder, entries, preprocess, binary, reader)
     loaded, groups = _load(what.data, folder)
     if binary:
         loaded = loaded.binary(what.data.positive, "data.positive")
@@ -117,7 +120,7 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
     labelled = any(map(includes_server, algorithms.values()))
     loaded, groups, server = _server_rows(what, loaded, groups, folder, labelled, binary)
     check_warm_start(what, algorithms, folder)
-    clients, notes = _divide(what, loaded, groups), list[str]()
+    clients, notes = _divide(what, loaded, groups, reader), list[str]()
     if preprocess is not None and preprocess.complete_columns:
         clients, notes = data.complete_cases(clients, preprocess)
     if what.preprocess is not None and what.preprocess.site_intercepts is not False:
@@ -125,7 +128,7 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
         loaded = pooled_with_sites(loaded, clients)
     if what.evaluation is not None:
         clients = data.hold_out(clients, what.evaluation.hold_out, what.evaluation.seed)
-    _link(what.link, clients)
+    _link(what.link, clients, reader)
     if preprocess is None and any(client.raw for client in clients):
         raise ConfigError(f"{loaded.name} has text columns or missing values: add a [preprocess] table to the run file")
     return Problem(loaded, clients, entries, preprocess, server, what.evaluation is not None, (*loaded.notes, *notes))
@@ -137,6 +140,7 @@ def _of_sites(
     entries: dict[str, Entry],
     preprocess: Preprocess | None,
     binary: bool,
+    reader: Reader,
 ) -> Problem:
     """The problem of a run file with one file per site."""
     algorithms = {label: one.algorithm for label, one in entries.items()}
@@ -149,29 +153,30 @@ def _of_sites(
         known = replace(known, feature_names=clients[0].feature_names)
     if what.evaluation is not None:
         clients = data.hold_out(clients, what.evaluation.hold_out, what.evaluation.seed)
-    _link(what.link, clients)
+    _link(what.link, clients, reader)
     if preprocess is None and (raw := next((client.name for client in clients if client.raw), None)) is not None:
         raise ConfigError(f"the file of {raw} has missing values: add a [preprocess] table to the run file")
     return Problem(known, clients, entries, preprocess, server, what.evaluation is not None, read.notes)
 
 
-def _of_outputs(algorithm: Algorithm) -> type | None:
+def _of_outputs(algorithm: Algorithm) -> type:
     """The class of an algorithm's loss; of a network, that of the loss of its outputs."""
     loss = getattr(algorithm, "loss", None)
     return type(loss.loss if isinstance(loss, Network) else loss)
 
 
-def build_entries(what: keys.Config) -> dict[str, Entry]:
+def build_entries(what: keys.Config, reader: Reader | None = None) -> dict[str, Entry]:
     """The algorithms of a run file by label, one for each point of a grid; a [loss] by itself serves those that have
-    none."""
+    none. Import paths are followed only by a `reader` that does so."""
+    reader = reader or registry.reader()
     built: dict[str, Entry] = {}
     for where, table in what.tables():
         plain = table.plain()
         if what.loss is not None and "loss" not in plain:
             shared = {"name": what.loss.name, **what.loss.plain()}
-            plain["loss"] = shared if "loss" in (table.grid or {}) else registry.build("loss", shared, "loss")
+            plain["loss"] = shared if "loss" in (table.grid or {}) else reader.build("loss", shared, "loss")
         chosen = [({}, plain)] if table.grid is None else grids.points(plain, table.grid, where)
-        made = [(values, registry.build("algorithm", {"name": table.name, **point}, where)) for values, point in chosen]
+        made = [(values, reader.build("algorithm", {"name": table.name, **point}, where)) for values, point in chosen]
         taken = {*built, *(one.entry for one in built.values())}
         label = table.label or _fresh(type(made[0][1]).__name__, taken)
         if label in taken:
@@ -182,7 +187,7 @@ def build_entries(what: keys.Config) -> dict[str, Entry]:
     return built
 
 
-def _link(what: keys.Links | None, clients: Sequence[Client]) -> None:
+def _link(what: keys.Links | None, clients: Sequence[Client], reader: Reader) -> None:
     """Give each client its link: the one for all, or its own."""
     if what is None:
         return
@@ -194,7 +199,7 @@ def _link(what: keys.Links | None, clients: Sequence[Client]) -> None:
         own = what.by_client.get(client.name, {})
         kind = own.get("name", what.name)
         table = {**(what.plain() if kind == what.name else {}), **own, "name": kind}  # what is not said is as for all
-        client.link = registry.build("link", table, f"link.by_client.{client.name}" if own else "link")
+        client.link = reader.build("link", table, f"link.by_client.{client.name}" if own else "link")
 
 
 def transport(what: keys.Budget, clients: Sequence[Client]) -> Transport:
@@ -331,7 +336,7 @@ def _groups(what: keys.Data, loaded: Dataset) -> Array | None:
     return known[str(what.split_by)]
 
 
-def _divide(what: keys.Config, loaded: Dataset, groups: Array | None) -> list[Client]:
+def _divide(what: keys.Config, loaded: Dataset, groups: Array | None, reader: Reader) -> list[Client]:
     how = what.partition
     if how is None:
         return data.partition(
@@ -343,7 +348,7 @@ def _divide(what: keys.Config, loaded: Dataset, groups: Array | None) -> list[Cl
             offset=loaded.offset,
             feature_names=loaded.feature_names,
         )
-    scheme = registry.build("partition scheme", {"name": how.scheme, **how.plain()}, "partition")
+    scheme = reader.build("partition scheme", {"name": how.scheme, **how.plain()}, "partition")
     if what.data.split_by is not None and not isinstance(scheme, data.ByGroup):
         raise ConfigError(
             "data.split_by already says whose each row is, "

@@ -7,6 +7,7 @@ The names come from the rooms themselves: an algorithm exported by `fedsolve.alg
 are losses, feature maps, kernels, local solvers, weak learners, line searches, compressors, partition schemes and
 transports. Case, hyphens and underscores do not matter: `by_group` is `ByGroup`. Hyper-parameters are checked against
 the annotations of the class (`fedsolve.plain`), and `fedsolve.plain.to_plain` writes the table that `build` reads.
+Nothing is imported for a name; `reader` with `OwnClasses` follows import paths too, for the run file of a simulation.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from fedsolve.federation import links, participation, transports
 from fedsolve.federation.protocol import is_client_step
 from fedsolve.local import schedules, uploads
 from fedsolve.plain import Reader, describe_fields
+from fedsolve.runfiles.own_classes import OwnClasses
 
-__all__ = ["ROOMS", "build", "describe_fields", "find", "kind_of", "make", "names"]
+__all__ = ["ROOMS", "build", "describe_fields", "find", "kind_of", "make", "names", "reader"]
 
 T = TypeVar("T")
 
@@ -128,3 +130,8 @@ class _Rooms:
 
 
 _READER = Reader(_Rooms())
+
+
+def reader(own: OwnClasses | None = None) -> Reader:
+    """What builds objects by these names and, with `own`, by import path."""
+    return _READER if own is None else Reader(_Rooms(), own)

@@ -8,6 +8,7 @@ from pathlib import Path
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.errors import ConfigError
 from fedsolve.runfiles import keys, registry
+from fedsolve.runfiles.own_classes import OwnClasses
 
 WHERE = "run.warm_start"
 
@@ -18,7 +19,7 @@ def model_file(what: keys.Config, folder: Path) -> Path | None:
     return folder / Path(given).expanduser() if isinstance(given, str) else None
 
 
-def first_algorithm(what: keys.Config, algorithm: Algorithm) -> Algorithm | None:
+def first_algorithm(what: keys.Config, algorithm: Algorithm, folder: Path) -> Algorithm | None:
     """The algorithm that runs before this one, if there is one; its loss is this one's unless it names its own."""
     given = what.run.warm_start
     if not isinstance(given, keys.WarmStart):
@@ -27,7 +28,8 @@ def first_algorithm(what: keys.Config, algorithm: Algorithm) -> Algorithm | None
     loss = getattr(algorithm, "loss", None)
     if "loss" not in plain and loss is not None:
         plain["loss"] = loss
-    built: Algorithm = registry.build("algorithm", {"name": given.name, **plain}, WHERE)
+    reader = registry.reader(OwnClasses(what.modules.within(folder)))
+    built: Algorithm = reader.build("algorithm", {"name": given.name, **plain}, WHERE)
     return built
 
 
@@ -37,4 +39,4 @@ def check_warm_start(what: keys.Config, algorithms: Mapping[str, Algorithm], fol
     if path is not None and not path.is_file() and not what.run.resume:
         raise ConfigError(f"{WHERE}: there is no model file {path}")
     for algorithm in algorithms.values():
-        first_algorithm(what, algorithm)
+        first_algorithm(what, algorithm, folder)

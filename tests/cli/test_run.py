@@ -240,8 +240,11 @@ def test_compare(command: Command, run_file: RunFile, tmp_path: Path) -> None:
         "FedAvg-2",
         "Newton-exact",
         "config.toml",
+        "convergence.pdf",
         "convergence.png",
+        "convergence.svg",
         "report.html",
+        "rounds.csv",
         "summary.json",
     ]
     assert fs.load_model(tmp_path / "out/FedAvg-2/model.npz").w.shape == (31,)

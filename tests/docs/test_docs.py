@@ -44,6 +44,7 @@ PAGES = [
     "docs/algorithms.md",
     "docs/boosting.md",
     "docs/networks.md",
+    "docs/comparing.md",
     "docs/estimators.md",
     "docs/own-files.md",
 ]
@@ -316,6 +317,9 @@ def test_every_key_of_a_run_file_is_described() -> None:
         "stopping": keys.StoppingTable,
         "select": keys.Select,
         "gain": keys.Gain,
+        "compare": keys.Compare,
+        "loggers": keys.Loggers,
+        "modules": keys.Modules,
         "summary": keys.SummaryTable,
         "output": keys.Output,
     }
@@ -350,3 +354,27 @@ def test_own_data_in_python_and_by_run_file_is_the_same(folder: Path, capsys: py
         model = fs.load_model(folder / name / "model.npz")
         assert np.array_equal(model.w, by_hand.model.w)
         assert model.predict(np.array([[71, 150, "current"]], dtype=object)) == ["yes"]
+
+
+def test_the_comparisons_of_the_page_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both run files, the second with the module that the page shows, under the name it has there."""
+    monkeypatch.setattr(sys, "path", list(sys.path))  # the folder of the run file joins it
+    monkeypatch.delitem(sys.modules, "my_methods", raising=False)
+    page = ROOT / "docs/comparing.md"
+    first, second = blocks(page, "toml")
+    (method,) = [code for code in blocks(page, "python") if "class Descent" in code]
+    (folder / "my_methods.py").write_text(method, encoding="utf-8")
+    quick = {"rounds = 20": "rounds = 2", "seeds = 3": "seeds = 2"}
+    for name, text in (("first", first), ("second", second)):
+        for old, new in quick.items():
+            text = text.replace(old, new)
+        (folder / f"{name}.toml").write_text(text + "[output]\nfigures = false\n", encoding="utf-8")
+        with pytest.raises(SystemExit) as ended:
+            app(["compare", f"{name}.toml", "--output", name])
+        assert not ended.value.code
+        assert (folder / name / "rounds.csv").is_file()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Medians over 2 seeds" in said
+    assert "Descent" in said
