@@ -12,3 +12,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(
             f"{len(changing)} tests have an address in their name, such as {changing[0]}: give ids="
         )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests use clients of a few rows everywhere; those of the warning itself ask for it."""
+    config.addinivalue_line("filterwarnings", "ignore::fedsolve.errors.FewRowsWarning")

@@ -14,7 +14,7 @@ from rich.console import Console
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.cli import costs, warm_starts
 from fedsolve.cli import gain as gains
-from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
+from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar, warned
 from fedsolve.cli.warm_starts import WarmStart
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.inference import FederationGain, FederationGains, federation_gain
@@ -138,7 +138,7 @@ def compare(file: Path, output: Path | None, force: bool, as_json: bool, wanted:
         for row in shown:
             if row["status"] in tables.BAD:
                 console.print(escape(f"{row['algorithm']}: {row['message']}."))
-        _notice(console, next(iter(results.values())))
+        _notice(console, *results.values())
         _where(console, folder)
 
     emit(summary, as_json, show)
@@ -235,6 +235,7 @@ def _execute(
         checkpoint_every=every,
         resume=resume,
         on_round=on_round,
+        min_rows=budget.min_rows,
     )
     return replace(result, model=problem.named(result.model))
 
@@ -307,11 +308,14 @@ def _scores(summary: Summary) -> str:
     return f"{kind[:1].upper()}{kind[1:]}: {', '.join(said)}." if said else ""
 
 
-def _notice(console: Console, result: Run) -> None:
-    """One line, if much of a raw column is missing or was not declared."""
-    transform = getattr(result.model, "transform", None)
-    if transform is not None and (said := transform.notice()):
-        console.print(f"[yellow]{escape(said)}[/yellow]", soft_wrap=True)
+def _notice(console: Console, *results: Run) -> None:
+    """Who has few rows, each sentence once; and one line if much of a raw column is missing or was not declared."""
+    said = list(dict.fromkeys(notice for result in results for notice in result.notices))
+    transform = getattr(results[0].model, "transform", None)
+    if transform is not None and (gaps := transform.notice()):
+        said.append(gaps)
+    for notice in said:
+        console.print(warned(notice), soft_wrap=True)
 
 
 def _exit_code(rows: Sequence[Mapping[str, object]]) -> int:
