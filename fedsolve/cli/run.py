@@ -285,7 +285,8 @@ def _about(
             folder.write_figure(drawn, HELD_OUT)
     samples = sum(client.n_samples for client in problem.clients)
     described = f"{_described(problem)}, {samples:,} samples"
-    return pages.About(title, described, command, figure, text, problem.data.feature_names, drawn)
+    outcome = what.data.target if isinstance(what.data.target, str) else None
+    return pages.About(title, described, command, figure, text, problem.data.feature_names, drawn, outcome=outcome)
 
 
 def _command(verb: str, file: Path, output: Path | None, wanted: costs.Wanted | None = None) -> str:

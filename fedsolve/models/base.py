@@ -194,6 +194,11 @@ class Model(ABC):
 
     # ── describing ──
 
+    @property
+    def in_words(self) -> str:
+        """What kind of model it is, for a report: "a logistic regression"."""
+        return f"a model of type {type(self).__name__}"
+
     def described(self, names: Sequence[str] | None = None) -> Description:
         """The model for a report or a terminal; `names` are those of the raw columns, where the model has none."""
         return Description((f"A {type(self).__name__}.",))
