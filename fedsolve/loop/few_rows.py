@@ -54,9 +54,10 @@ def notices(fed: Federation, loss: Loss | None, min_rows: int = MIN_ROWS) -> tup
         )
     parameters = 0 if loss is None else prod(loss.shape(fed.features, fed.outputs))
     tight = {name: count for name, count in rows.items() if ROWS_PER_PARAMETER * parameters > count}
+    many = "1 parameter" if parameters == 1 else f"{parameters:,} parameters"
     if tight:
         said.append(
-            f"the fit has {parameters:,} parameters, more than a third of the rows of {_named(tight)}: what is sent "
+            f"the fit has {many}, more than a third of the rows of {_named(tight)}: what is sent "
             "can then be enough to work out single rows. Use fewer columns, or leave "
             f"{'this client' if len(tight) == 1 else 'these clients'} out; min_rows=0 switches this warning off"
         )

@@ -16,6 +16,7 @@ MARKERS = "osD^vPX"
 DASHES = ("-", "--", ":", "-.")
 MOST_COLOURED = 6  # lines of a figure; no colour is used twice, so that further lines are grey
 GREY = "#9a9a9a"
+RUNAWAY = 100.0  # times the largest start: above it a panel ends where there are several lines
 ROOM = 50  # letters below an axis
 
 Figure: TypeAlias = Any  # of matplotlib, whose own types do not say what `subplots` returns
@@ -86,7 +87,7 @@ def draw_convergence(
         for line, values in enumerate((norms, gaps)):
             for column, positions in enumerate(places):
                 _draw(axes[line][column], positions, values, label, look)
-        if index < MOST_COLOURED:
+        if len(histories) <= MOST_COLOURED:  # among more lines nobody finds it
             _draw_bound(axes[0][0], rows, label if len(histories) > 1 else "", look)
     _dress(axes, histories, best_name)
     if len(histories) > 1:
@@ -156,6 +157,7 @@ def _dress(axes: Axes, histories: Mapping[str, Sequence[Row]], best_name: str) -
         for axis in line:
             if drawn:
                 axis.set_yscale("log")
+                _cap(axis)
             else:  # a log scale needs something to show
                 axis.set_yticks([])
                 axis.text(0.5, 0.5, "nothing above 0 to draw", transform=axis.transAxes, ha="center", alpha=0.6)
@@ -164,6 +166,14 @@ def _dress(axes: Axes, histories: Mapping[str, Sequence[Row]], best_name: str) -
     # The columns share their axes, so that one of each sets both.
     _scale(axes[1][0], rounds, [row.round for row in ends], lambda value: f"{value:.0f}")
     _scale(axes[1][1], sent, [_sent(row) for row in ends], size)
+
+
+def _cap(axis: Axes) -> None:
+    """Let a line that leaves for infinity leave the panel, so that the others keep theirs."""
+    lines = [line.get_ydata() for line in axis.get_lines() if len(line.get_ydata())]
+    start = max((line[0] for line in lines), default=0.0)
+    if len(lines) > 1 and max(max(line) for line in lines) > RUNAWAY * start:
+        axis.set_ylim(top=RUNAWAY * start)
 
 
 def _scale(axis: Axes, places: Sequence[int], ends: Sequence[int], text: Callable[[float], str]) -> None:

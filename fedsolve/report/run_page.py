@@ -51,6 +51,8 @@ class About:
     feature_names: Sequence[str] | None = None
     held_out: bytes | None = None  # the figure of held-out rows
     outcome: str | None = None  # what is predicted, by name
+    story: Sequence[str] = ()  # of a comparison: what came out, in sentences before its table
+    drawn: Sequence[str] = ()  # and the lines of its figure in their order, where it is not that of the table
 
 
 def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: FederationGains | str | None = None) -> str:
@@ -111,8 +113,9 @@ def comparison_page(
     return page(
         about.title,
         paragraph(about.described, kind="quiet"),
-        section("Side by side", table(headings, cells), paragraph(said) if said else ""),
-        *(paragraph(badge(row["status"], False), f" {row['algorithm']}: {row['message']}.") for row in failed),
+        *map(paragraph, about.story),
+        section("Side by side", table(headings, cells, label="All runs"), paragraph(said) if said else ""),
+        *(_failed(row) for row in failed),
         costs,
         _convergence(about, runs),
         section("One by one", *inner),
@@ -180,6 +183,12 @@ def _cell(key: str, value: object) -> Html | str:
     return element("span", text, class_=look) if key == "status" else text
 
 
+def _failed(row: Mapping[str, Any]) -> Html:
+    """Why an algorithm of a comparison has no run; that a problem is not for it is no fault."""
+    good = False if row["status"] in BAD else None
+    return paragraph(badge(row["status"], good), f" {row['algorithm']}: {row['message']}.")
+
+
 def _ending(status: str, message: str) -> Html:
     good = True if status in GOOD else False if status in BAD else None
     return paragraph(badge(LIMITS.get(status, status), good), f" {message[:1].upper()}{message[1:]}.")
@@ -204,11 +213,12 @@ def _convergence(about: About, runs: Mapping[str, Run]) -> Html | str:
     """The figure, what it says for those who do not see it, and whose lines are grey."""
     if about.figure is None:
         return ""
+    runs = {label: runs[label] for label in about.drawn or runs}
     ends = "; ".join(_end_in_words(label, run) for label, run in list(runs.items())[:MOST_COLOURED])
     drawn = image(about.figure, f"Gradient norm and value against rounds and bytes. {about.title}. {ends}.")
     grey = list(runs)[MOST_COLOURED:]
     others = paragraph(f"In grey: {', '.join(grey)}.", kind="quiet") if grey else ""
-    told = any(shows_slope(run.history) for run in runs.values())
+    told = not grey and any(shows_slope(run.history) for run in runs.values())
     return section("Convergence", drawn, others, paragraph(SLOPE, kind="quiet") if told else "")
 
 
