@@ -147,8 +147,9 @@ dt { color: var(--quiet); font-size: .8rem } dd { margin: 0; font-size: 1.15rem;
 ul { padding-left: 1.25rem } li { margin: .25rem 0; max-width: 46rem; overflow-wrap: anywhere }
 table { border-collapse: separate; border-spacing: 0; font-size: .875rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .9rem .25rem 0; text-align: left; vertical-align: top; white-space: nowrap }
-th { font-weight: 400 } th[scope=row] { position: sticky; left: 0; background: var(--paper); max-width: 60vw;
-  overflow: hidden; text-overflow: ellipsis }
+th { font-weight: 400 } th[scope=row] { position: sticky; left: 0; background: var(--paper) }
+@media (max-width: 40rem) { th[scope=row] { white-space: normal; overflow-wrap: anywhere; min-width: 5rem;
+  max-width: 45vw } }
 thead th { color: var(--quiet); font-weight: 600; border-bottom: 1px solid var(--line); vertical-align: bottom }
 tfoot th, tfoot td { border-top: 1px solid var(--line); font-weight: 600 }
 .long { white-space: normal; min-width: 16rem }

@@ -50,7 +50,7 @@ def test_every_step_says_what_it_sends(kind: type) -> None:
         if getattr(step, "__client_step__", False) and not is_server_only(step):
             said = what_it_sends(step)
             assert said, f"{kind.__name__}.{name}"
-            assert name not in said
+            assert "_" not in said.replace("{self.learner.sends}", "")
 
 
 def test_a_gradient_of_14_numbers_8_times() -> None:
@@ -70,7 +70,7 @@ def test_the_numbers_are_the_ledgers() -> None:
 
 
 def test_sites_that_sent_other_things_are_named() -> None:
-    away = fs.Replay({0: ("site-0", "site-1", "site-2"), 1: ("site-0", "site-1"), 2: ("site-0", "site-1")})
+    away = fs.Replay(cohorts={(1, 0): ("site-0", "site-1"), (1, 1): ("site-0", "site-1")})
     run = fs.run(fs.FedNewton(LOSS), clients(), rounds=2, tolerance=0, participation=away)
     text = "".join(section_parts(run))
     assert "site-0 and site-1 sent" in text
@@ -108,15 +108,17 @@ def test_a_step_of_ones_own_falls_back_to_its_name() -> None:
 
 
 def test_a_learner_that_sends_rows_says_so() -> None:
-    run = fs.run(fs.FFGB(fs.Squared(), LipschitzLearner(2.0)), clients(2, 20, 2), rounds=1)
+    run = fs.run(fs.FFGB(fs.Squared(), LipschitzLearner()), clients(2, 20, 2), rounds=1)
     assert any("contain its rows" in one for one in words(run))
     assert not any(
-        "contain its rows" in one for one in words(fs.run(fs.FFGB(fs.Squared()), clients(2, 20, 2), rounds=1))
+        "contain its rows" in one
+        for one in words(fs.run(fs.FFGB(fs.Squared(), fs.RidgeLearner()), clients(2, 20, 2), rounds=1))
     )
 
 
 def test_a_run_without_its_session_knows_the_librarys_words() -> None:
-    run = fs.run(fs.Newton(LOSS), clients(), preprocess=fs.data.Preprocess(), evaluation=fs.Evaluation(LOSS))
+    held = fs.data.hold_out(clients(), 0.3)
+    run = fs.run(fs.Newton(LOSS), held, preprocess=fs.data.Preprocess(), evaluation=fs.Evaluation(LOSS))
     alone = replace(run, session=None)
     assert words(alone) == words(run)
     assert set(phrases(run)) >= {f"algorithm.{name}" for name in steps(run.algorithm)}
@@ -151,7 +153,6 @@ def test_the_page_says_who_was_missing_and_why() -> None:
     assert "1 of them was missing from some round" in text
     assert "no power" in text
     assert "0 of 1" in text or "0 of 2" in text
-    assert "Somebody's own method." in text.replace("&#x27;", "'")
 
 
 def test_a_run_with_notices_shows_them() -> None:
