@@ -21,6 +21,10 @@ FedsolveError
 ├── CheckpointError       a checkpoint that is damaged, in use, of another run or version, or cannot be written
 ├── StorageError          another file that is damaged, in use, or cannot be written; an OSError too
 └── TransportError        the connection to the clients broke
+
+FedsolveWarning           what a run, or a model, has to say and goes on
+├── FewRowsWarning        clients with so few rows that what they send can give them away
+└── DivergedModelWarning  a model was read whose run diverged
 """
 
 from __future__ import annotations
@@ -139,3 +143,15 @@ class StorageError(FedsolveError, OSError):
 
 class TransportError(FedsolveError):
     """The connection to the clients broke."""
+
+
+class FedsolveWarning(UserWarning):
+    """Base of all warnings of the library."""
+
+
+class FewRowsWarning(FedsolveWarning):
+    """A client has fewer rows than `min_rows`, or fewer than three for each parameter of the fit."""
+
+
+class DivergedModelWarning(FedsolveWarning):
+    """A model was read that a diverged run has left: its predictions mean nothing."""

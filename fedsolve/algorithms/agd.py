@@ -69,7 +69,7 @@ class AGD:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="a bound on its curvature, and a gradient")
     def local_gradient(self, client: Client, y: Array) -> tuple[float, Array]:
         # The bound travels with every gradient, so that the two are always of the same clients.
         bound = self.loss.smoothness(client) if self.step_size is None else 0.0

@@ -45,7 +45,7 @@ class DKRR:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="the model that fits its own rows best")
     def local_minimiser(self, client: Client) -> Array:
         return self.loss.minimise(client)
 

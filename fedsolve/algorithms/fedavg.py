@@ -68,16 +68,16 @@ class FedAvg:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="a bound on the curvature of its loss")
     def smoothness(self, client: Client) -> float:
         return self.loss.smoothness(client)
 
-    @client_step(together=True)
+    @client_step(together=True, sends="its own model, after some steps on its rows")
     def local_update(self, client: Client, w: Array, step_size: float) -> Array:
         require_positive("step_size", step_size)
         return self.local.run(self.loss, client, w, step_size)
 
-    @client_step
+    @client_step(sends="the change of its own model, rounded")
     def quantised_update(self, client: Client, w: Array, step_size: float) -> Quantised:
         if self.uploads is None:
             raise WrongType("this FedAvg sends models as they are, and was asked to quantise one")

@@ -61,7 +61,7 @@ class FedAvgDistill:
 
     # ── clients ──
 
-    @client_step(together=True)
+    @client_step(together=True, sends="its own model, after some steps on its rows")
     def local_update(self, client: Client, w: Array, step_size: float) -> Array:
         require_positive("step_size", step_size)
         return self.local.run(self.loss, client, w, step_size)  # 4, 5

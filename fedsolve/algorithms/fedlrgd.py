@@ -81,12 +81,12 @@ class FedLRGD(SampleSteps):
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="sums of weights of its rows")
     def local_weights(self, client: Client, points: Array, bases: Array, rows: int) -> Array:
         client.memory["weights"] = at_clients.weights(self.loss, client, points, bases, self._penalised)  # 7, 8
         return client.memory["weights"][:rows, :]  # 9
 
-    @client_step
+    @client_step(sends="sums of weights of its rows")
     def more_weights(self, client: Client, row: int) -> Array:
         return at_clients.row_of(client.memory["weights"], row)  # 10
 

@@ -44,16 +44,16 @@ class FedNewton:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="the model that fits its own rows best")
     def local_minimiser(self, client: Client) -> Array:
         return self.loss.minimise(client)  # 1, 2
 
-    @client_step
+    @client_step(sends="a gradient")
     def local_gradient(self, client: Client, w: Array) -> Array:
         client.memory["w"] = w
         return self.loss.newton_gradient(client, w)  # 5
 
-    @client_step
+    @client_step(sends="a direction by its own Hessian")
     def local_newton_step(self, client: Client, g: Array) -> Array:
         self.loss.check_weights(client, g=g)
         return self.loss.hessian_factor(client, client.memory["w"]).solve(g)  # 7

@@ -70,11 +70,11 @@ class FedNewtonCG(HessianProducts):
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="the model that fits its own rows best")
     def local_minimiser(self, client: Client) -> Array:
         return self.loss.minimise(client)
 
-    @client_step
+    @client_step(sends="its loss and gradient")
     def local_gradient(self, client: Client, w: Array, first: bool) -> tuple[float, Array]:
         client.memory["w"] = w  # where the Hessian is taken until the next gradient is asked for
         if not self.loss.quadratic:

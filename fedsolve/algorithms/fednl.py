@@ -77,13 +77,13 @@ class FedNL:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="its loss, gradient and Hessian")
     def begin(self, client: Client, w: Array) -> tuple[float, Array, Symmetric]:
         hessian = self._hessian(client, w)
         client.memory["H"] = hessian.values.copy()
         return self.loss.value(client, w), self.loss.gradient(client, w), hessian.symmetric()
 
-    @client_step
+    @client_step(sends="its loss, gradient and a part of its Hessian")
     def evaluate(self, client: Client, w: Array) -> tuple[float, Array, float, TopK | LowRank]:
         difference, S_i = correct(client, self._hessian(client, w), self.compressor, whole=self.initial == "hessian")
         return self.loss.value(client, w), self.loss.gradient(client, w), self._norm(difference), S_i

@@ -61,15 +61,15 @@ class FedProx:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="a bound on the curvature of its loss")
     def smoothness(self, client: Client) -> float:
         return self.loss.smoothness(client)
 
-    @client_step
+    @client_step(sends="its own model, after some steps on its rows")
     def proximal_step(self, client: Client, w: Array) -> Array:
         return ProximalSteps().run(self.loss, client, w, 1.0, pull=self.pull)
 
-    @client_step(together=True)
+    @client_step(together=True, sends="its own model, after some steps on its rows")
     def local_update(self, client: Client, w: Array, step_size: float) -> Array:
         require_positive("step_size", step_size)
         return (self.local or ProximalSteps()).run(self.loss, client, w, step_size, pull=self.pull)

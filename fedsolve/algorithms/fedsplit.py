@@ -73,15 +73,15 @@ class FedSplit:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="a bound on the curvature of its loss")
     def smoothness(self, client: Client) -> float:
         return self.loss.smoothness(client)
 
-    @client_step
+    @client_step(sends="how strongly its own model is pulled")
     def first_pull(self, client: Client, w: Array, step_size: float) -> float:
         return own_pull(self.loss, self.local, client, w, step_size)
 
-    @client_step
+    @client_step(sends="the change of its own model, and how far it moved")
     def local_update(
         self, client: Client, x: Array, origin: Array | None, pull: float, step_size: float, epoch: int
     ) -> tuple[Array, float, float]:

@@ -76,7 +76,7 @@ class FFGB:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="{self.learner.sends}")
     def local_steps(self, client: Client, news: News, t: int) -> tuple[tuple[Array, ...], ...]:
         require_count("t", t)
         g = hear(client, self.learner, news, functional.outputs_at(self.loss, client)).own  # 2: g_i^{1,t} = f^t
@@ -94,15 +94,15 @@ class FFGB:
             client.memory["residual"] = delta
         return tuple(functions)  # 7: g_i^{K+1,t} is what both sides compute from them
 
-    @client_step
+    @client_step(sends="a confirmation that it knows the model")
     def learn_of(self, client: Client, news: News) -> int:
         return hear(client, self.learner, news, functional.outputs_at(self.loss, client)).parts
 
-    @client_step
+    @client_step(sends="its loss")
     def value(self, client: Client, parts: int) -> float:
         return functional.value(self.loss, client, remembered(client, parts).own, self.tikhonov)  # (9)
 
-    @client_step
+    @client_step(sends="the mean of its targets")
     def targets(self, client: Client) -> Array:
         return functional.mean_target(self.loss, client)
 

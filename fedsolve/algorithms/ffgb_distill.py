@@ -73,7 +73,7 @@ class FFGBDistill:
 
     # ── clients ──
 
-    @client_step(together=True)
+    @client_step(together=True, sends="a network that it fitted to its rows")
     def local_direction(self, client: Client, w: Array, step_size: float) -> Array:
         """h_i ∈ argmin ‖h − ∇R_i[f]‖² over networks (Algorithm 2, line 4 with the oracle of equation 6)."""
         self.loss.check_weights(client, w=w)

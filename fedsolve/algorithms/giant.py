@@ -81,12 +81,12 @@ class GIANT:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="its loss and gradient")
     def local_gradient(self, client: Client, w: Array) -> tuple[float, Array]:
         client.memory["w"] = w  # where the Hessian is taken
         return self.loss.value(client, w), self.loss.gradient(client, w)
 
-    @client_step
+    @client_step(sends="a direction by its own Hessian")
     def local_direction(self, client: Client, g: Array) -> Array:
         self.loss.check_weights(client, g=g)
         w = client.memory["w"]
@@ -94,7 +94,7 @@ class GIANT:
             return self.loss.hessian_factor(client, w).solve(g)
         return self.local.solve(self.loss, client, w, g)
 
-    @client_step
+    @client_step(sends="the slope and curvature of its loss along a direction")
     def parabola(self, client: Client, p: Array) -> tuple[Array, Array]:
         """pᵀ∇f_j(w) and pᵀH_j p of each output, which determine a quadratic along p. Both come from the same clients,
         whoever has left since the gradient."""

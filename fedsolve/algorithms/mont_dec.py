@@ -61,12 +61,12 @@ class MontDec:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="a gradient")
     def local_gradient(self, client: Client, w: Array) -> Array:
         client.memory["w"] = w
         return self.loss.gradient(client, w)
 
-    @client_step
+    @client_step(sends="some eigenvectors and eigenvalues of its Hessian")
     def local_eigenpairs(self, client: Client, renewal: int, count: int | None, horizon: int | None) -> Increment:
         w, later = client.memory["w"], self.search.reply_bytes()  # of the gradient; for the search in the same round
         return next_increment(self.loss, client, w, renewal, count, horizon, self.precision, later)

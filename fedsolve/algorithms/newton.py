@@ -54,7 +54,7 @@ class Newton:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="its loss, gradient and Hessian")
     def evaluate(self, client: Client, w: Array) -> tuple[float, Array, Symmetric]:
         return self.loss.value(client, w), self.loss.gradient(client, w), self.loss.hessian(client, w)
 

@@ -72,15 +72,15 @@ class Scaffold:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="a bound on the curvature of its loss")
     def smoothness(self, client: Client) -> float:
         return self.loss.smoothness(client)
 
-    @client_step(together=True)
+    @client_step(together=True, sends="the changes of its own model and of its correction")
     def local_update(self, client: Client, x: Array, c: Array, step_size: float) -> tuple[Array, Array]:
         return self._update(client, x, c, step_size, 0)
 
-    @client_step(together=True)
+    @client_step(together=True, sends="the changes of its own model and of its correction")
     def update_in_epoch(self, client: Client, x: Array, c: Array, step_size: float, epoch: int) -> tuple[Array, Array]:
         """As `local_update`, after clients were lost or came back: a c_i of an earlier epoch does not count. A step of
         its own, so that a run in which nobody is lost need not send the epoch."""

@@ -72,12 +72,12 @@ class SHED:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="its loss and gradient")
     def local_gradient(self, client: Client, w: Array) -> tuple[float, Array]:
         client.memory["w"] = w
         return self.loss.value(client, w), self.loss.gradient(client, w)  # 9
 
-    @client_step
+    @client_step(sends="some eigenvectors and eigenvalues of its Hessian")
     def local_eigenpairs(self, client: Client, renewal: int, count: int | None, horizon: int | None) -> Increment:
         w, later = client.memory["w"], self.search.reply_bytes()  # of the gradient; for the search in the same round
         return next_increment(self.loss, client, w, renewal, count, horizon, self.precision, later)  # 4–8, 10–14

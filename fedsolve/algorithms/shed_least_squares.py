@@ -67,12 +67,12 @@ class SHEDLeastSquares:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="a gradient")
     def local_gradient(self, client: Client, w: Array) -> Array:
         client.memory["w"] = w
         return self.loss.gradient(client, w)  # 8
 
-    @client_step
+    @client_step(sends="some eigenvectors and eigenvalues of its Hessian")
     def local_eigenpairs(self, client: Client, renewal: int, count: int | None, horizon: int | None) -> Increment:
         w = client.memory["w"]  # that of the gradient: it travels once
         return next_increment(self.loss, client, w, renewal, count, horizon, self.precision)  # 4–7, 9–13

@@ -51,6 +51,12 @@ def escape(text: str) -> str:
     return rich_escape(printable(text, lines=True))
 
 
+def warned(notice: str) -> str:
+    """A notice as markup: a sentence that stands out."""
+    said = notice[:1].upper() + notice[1:]
+    return f"[yellow]{escape(said if said.endswith('.') else said + '.')}[/yellow]"
+
+
 @contextmanager
 def steps_bar(label: str) -> Iterator[Callable[[int, int, str], None]]:
     """A bar for work that is done step by step: call it with how many are done, of how many, and what is next."""

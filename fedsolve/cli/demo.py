@@ -1,4 +1,4 @@
-"""`fedsolve demo`: four hospitals, one model, every algorithm, and the fit of the pooled data beside them.
+"""`fedsolve demo`: four invented hospitals, one model, every algorithm, and the fit of the pooled data beside them.
 
 The data is scikit-learn's: 569 tumours, malignant or benign. Each hospital sees its own mixture of them, so
 their own fits differ, and averaging does not find what the pooled data says.
@@ -17,6 +17,7 @@ from rich.console import Console
 
 from fedsolve import data
 from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
+from fedsolve.cli.demo_story import by_rounds, drawn_order, story
 from fedsolve.cli.run import failed_row
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.federation.client import Client
@@ -105,10 +106,12 @@ def demo(output: Path, seed: int, as_json: bool) -> int:
             runs[name] = result
     failed = any(row["status"] == "error" for row in rows)  # that one diverges is a result
     sites = [_described(client) for client in clients]
+    tale = story(len(y), len(clients), rows)
     summary = {
         "status": "error" if failed else "ok",
         "rows": rows,
         "hospitals": sites,
+        "story": tale,
         "pooled": pooled,
         "folder": folder.path,
         "report": folder.report,
@@ -119,8 +122,10 @@ def demo(output: Path, seed: int, as_json: bool) -> int:
         f"to scikit-learn's fit of the pooled data, whose accuracy is {pooled.accuracy:.1%}."
     )
     command = shlex.join(["fedsolve", "demo", "--seed", str(seed), "--output", str(output)])
-    _write_report(folder, clients, pooled, rows, runs, command, said)
-    emit(summary, as_json, lambda console: _show(console, sites, rows, said, folder))
+    shown = by_rounds(rows)
+    ordered = {str(row["algorithm"]): runs[str(row["algorithm"])] for row in shown if row["algorithm"] in runs}
+    _write_report(folder, tale, pooled, shown, ordered, command, said)
+    emit(summary, as_json, lambda console: _show(console, tale, sites, shown, said, folder))
     return 1 if failed else 0
 
 
@@ -135,38 +140,43 @@ def _run(name: str, clients: Sequence[Client], part: RunFolder, show_round: OnRo
         tolerance=TOLERANCE,
         preprocess=data.Preprocess(),
         on_round=_both(part.append, show_round),
+        min_rows=0,  # they are made up: that hospital-D has few patients is part of the demo
     )
 
 
 def _write_report(
     folder: RunFolder,
-    clients: Sequence[Client],
+    tale: Sequence[str],
     pooled: Pooled,
     rows: Sequence[Mapping[str, object]],
     runs: Mapping[str, Run],
     command: str,
     said: str,
 ) -> None:
-    title = "Breast cancer in four hospitals: logistic regression"
-    histories = {name: run.history for name, run in runs.items()}
+    title = "Breast cancer in four invented hospitals: logistic regression"
+    drawn = drawn_order(list(runs))
+    histories = {name: runs[name].history for name in drawn}
     figure = convergence(histories, title=title, best=pooled.value, best_name="pooled")
     folder.write_figure(figure)
-    patients = sum(client.n_samples for client in clients)
-    described = f"scikit-learn's breast_cancer, {patients} patients of {len(clients)} hospitals"
-    about = pages.About(title, described, command, figure, feature_names=data.load("breast_cancer").feature_names)
+    names = data.load("breast_cancer").feature_names
+    described = "scikit-learn's breast_cancer, divided by `fedsolve demo`"
+    about = pages.About(title, described, command, figure, feature_names=names, story=tale, drawn=drawn)
     folder.write_report(pages.comparison_page(about, rows, runs, COLUMNS, said))
 
 
 def _show(
     console: Console,
+    tale: Sequence[str],
     sites: Sequence[Mapping[str, object]],
     rows: Sequence[Mapping[str, object]],
     said: str,
     folder: RunFolder,
 ) -> None:
-    console.print("[bold]Four hospitals that do not pool their data[/bold]")
+    console.print("[bold]Four invented hospitals that do not pool their data[/bold]")
     console.print(tables.clients(sites, tuple(sites[0])))
-    console.print("\n[bold]One logistic regression for all, standardised by federated statistics[/bold]")
+    for sentence in tale:
+        console.print(f"\n{escape(sentence)}")
+    console.print("\n[bold]Every algorithm, fewest rounds first[/bold]")
     console.print(tables.fitting(console, rows, COLUMNS))
     console.print(f"\n{said}")
     for row in rows:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.cli import warm_starts
-from fedsolve.cli.console import Interrupted, emit, escape, progress_bar, tell
+from fedsolve.cli.console import Interrupted, emit, escape, progress_bar, tell, warned
 from fedsolve.data import Dataset, hold_out
 from fedsolve.errors import ConfigError
 from fedsolve.inference import FederationGain, FederationGains, federation_gain
@@ -55,6 +55,7 @@ def gain(file: Path, held_out: float | None, as_json: bool) -> int:
                 preprocess=problem.preprocess,
                 measure=what.run.measure,
                 on_round=begin(label, what.run.rounds),
+                min_rows=what.run.min_rows,
             )
             gains = federation_gain(result, protocol)
         except KeyboardInterrupt:
@@ -64,6 +65,8 @@ def gain(file: Path, held_out: float | None, as_json: bool) -> int:
     def show(console: Console) -> None:
         console.print(f"[bold]{escape(title)}[/bold]")
         show_gains(console, gains)
+        for notice in result.notices:
+            console.print(warned(notice), soft_wrap=True)
         if result.status in BAD:
             console.print(f"[bold red]{escape(result.status)}[/bold red]: {escape(result.message)}.")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +28,7 @@ from fedsolve.cli import reproduce as reproduce_command
 from fedsolve.cli import run as run_command
 from fedsolve.cli import select as select_command
 from fedsolve.cli.console import Interrupted
-from fedsolve.errors import CheckpointError, FedsolveError, InputError, QuorumNotReached
+from fedsolve.errors import CheckpointError, FedsolveError, FedsolveWarning, InputError, QuorumNotReached
 from fedsolve.report.json_values import to_json
 from fedsolve.text import printable
 from fedsolve.version import __version__
@@ -51,7 +52,9 @@ class Commands(TyperGroup):
         given = list(sys.argv[1:] if args is None else args) or ["--help"]
         named["standalone_mode"] = False
         try:
-            status = super().main(given, *rest, **named)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FedsolveWarning)  # commands print what there is to say themselves
+                status = super().main(given, *rest, **named)
         except Exception as error:
             status = _explain(error, as_json="--json" in given, trace="--traceback" in given)
         sys.exit(status or DONE)
@@ -314,12 +317,24 @@ def predict(
         list[str] | None,
         typer.Option(help="A column that is no feature; may be repeated.", show_default=False),
     ] = None,
+    id_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="A column to carry through to the output as it is, and no feature; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Predict with the model of a run that diverged, too.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the output file.")] = False,
     json: Json = False,
     trace: Traceback = False,
 ) -> int:
     """Predict with a model that a run has left."""
-    return predict_command.predict(model, data, output, target, drop or [], force, json)
+    return predict_command.predict(model, data, output, target, drop or [], id_ or [], anyway, force, json)
 
 
 def main() -> None:

@@ -7,19 +7,22 @@ import io
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
 from fedsolve import data as rooms
+from fedsolve.cli.carried import id_columns
 from fedsolve.cli.console import emit, escape, say
 from fedsolve.data.file_formats import is_number, read_columns
 from fedsolve.data.load import format_of
 from fedsolve.data.schema import Categorical
 from fedsolve.errors import ConfigError, DataError
+from fedsolve.loop.stopping import QUORUM
 from fedsolve.models import Model, load_model
+from fedsolve.models.base import DIVERGED
 from fedsolve.models.scores import score, score_name
 from fedsolve.report.output_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
 from fedsolve.tables.column_names import are_counted, chosen_columns
@@ -35,26 +38,32 @@ def predict(
     output: Path | None,
     target: str | None,
     drop: Sequence[str],
+    ids: Sequence[str],
+    anyway: bool,
     force: bool,
     as_json: bool,
 ) -> int:
-    """Predictions as csv in `output` or on standard output, or as JSON."""
+    """Predictions as csv in `output` or on standard output, or as JSON. The columns `ids` are carried through."""
     path = _model_in(where) if where.is_dir() else where
     model = load_model(path)
-    X, truth = _inputs(source, model, _feature_names(path, model), target, drop)
+    _check_ended(path, model, anyway)
+    carried = id_columns(source, ids)
+    X, truth = _inputs(source, model, _feature_names(path, model), target, [*drop, *ids])
     if output is not None and output.exists() and not force:
         raise ConfigError(f"there is already a file {output}; choose another, or replace it with --force")
     predictions = model.predict(X)
+    if any(len(cells) != len(predictions) for cells in carried.values()):
+        raise DataError(f"{source}: not as many cells in the --id columns as rows; is the first line its header?")
     probabilities = model.positive_probability(X)
     found = None if truth is None else score(model, predictions, truth)
     if output is not None:
         remove_leftovers(output.parent, [output.name])
-        write_atomically(output, _as_csv(predictions, probabilities).encode())
+        write_atomically(output, _as_csv(carried, predictions, probabilities).encode())
 
     def show(console: Console) -> None:
         said = f"{len(predictions)} predictions" + ("" if found is None else f", {score_name(model)} {found:.4g}")
         if output is None:
-            sys.stdout.write(_as_csv(predictions, probabilities))
+            sys.stdout.write(_as_csv(carried, predictions, probabilities))
             say(said)
         else:
             console.print(f"{said}, in [bold]{escape(str(output))}[/bold]", soft_wrap=True)
@@ -64,6 +73,7 @@ def predict(
         "rows": len(predictions),
         "output": output,
         "score": found,
+        **({"ids": carried} if carried else {}),
         "predictions": predictions,
         "probabilities": probabilities,
     }
@@ -71,19 +81,45 @@ def predict(
     return 0
 
 
-def _as_csv(predictions: Array, probabilities: Array | None) -> str:
+def _as_csv(carried: Mapping[str, Sequence[str]], predictions: Array, probabilities: Array | None) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     outputs = predictions.shape[1] if predictions.ndim == 2 else 1
     heads = ["prediction"] if outputs == 1 else [f"prediction_{index}" for index in range(outputs)]
-    writer.writerow(heads if probabilities is None else [*heads, "probability"])
-    cells = predictions.reshape(len(predictions), outputs).tolist()
-    rows = [list(map(spreadsheet_cell, row)) for row in cells]  # the name of a class may be anything
-    writer.writerows(rows if probabilities is None else ([*row, p] for row, p in zip(rows, probabilities, strict=True)))
+    columns: list[Sequence[object]] = [*carried.values(), *predictions.reshape(len(predictions), outputs).T.tolist()]
+    if probabilities is not None:
+        heads, columns = [*heads, "probability"], [*columns, probabilities.tolist()]
+    writer.writerow(map(spreadsheet_cell, [*carried, *heads]))
+    # The name of a class, or an id, may be anything.
+    writer.writerows(map(spreadsheet_cell, row) for row in zip(*columns, strict=True))
     return text.getvalue()
 
 
 # ── which model ──
+
+
+def _check_ended(path: Path, model: Model, anyway: bool) -> None:
+    """Raise DataError for the model of a run that diverged, unless it is wanted anyway; then say so."""
+    status = model.run_status
+    if status is None:  # a model of an earlier version does not know it; what lies beside it may
+        found = _summary_beside(path).get("status")
+        status = found if isinstance(found, str) else None
+    if status == DIVERGED:
+        said = f"the run that made {path} diverged, so the predictions of this model mean nothing"
+        if not anyway:
+            raise DataError(f"{said}; to get them all the same, add --anyway")
+        say(f"Warning: {said}.")
+    elif status == QUORUM:
+        say(f"Warning: the run that made {path} ended early, because too few clients answered.")
+
+
+def _summary_beside(path: Path) -> Mapping[str, object]:
+    """What the run has left beside its model; empty if there is nothing that can be read."""
+    try:
+        found = json.loads(path.with_name(SUMMARY).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _model_in(folder: Path) -> Path:
@@ -110,14 +146,9 @@ def _feature_names(path: Path, model: Model) -> tuple[str, ...] | None:
     known = model.input_names
     if known is not None and not are_counted(known):
         return known
-    beside = path.with_name(SUMMARY)
-    if beside.is_file():
-        try:
-            names = json.loads(beside.read_text(encoding="utf-8")).get("feature_names")
-        except (ValueError, AttributeError, RecursionError):
-            names = None
-        if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
-            return tuple(names)
+    names = _summary_beside(path).get("feature_names")
+    if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+        return tuple(names)
     return known
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from fedsolve.algorithms.base import Algorithm, includes_server
 from fedsolve.cli import coefficients, costs, warm_starts
 from fedsolve.cli import gain as gains
-from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar, tell
+from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar, tell, warned
 from fedsolve.cli.warm_starts import WarmStart
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.inference import FederationGain, FederationGains, federation_gain
@@ -159,7 +159,7 @@ def compare(
         for row in shown:
             if row["status"] in tables.BAD:
                 console.print(escape(f"{done.title(row)}: {row['message']}."))
-        _notice(console, next(iter(done.runs.values())))
+        _notice(console, *done.runs.values())
         _where(console, folder)
 
     emit(summary, as_json, show)
@@ -356,6 +356,7 @@ def _execute(
             checkpoint_every=every,
             resume=resume,
             on_round=several(folder.append, show, *loggers),
+            min_rows=budget.min_rows,
         )
     return replace(result, model=problem.named(result.model))
 
@@ -406,7 +407,8 @@ def _about(
             folder.write_figure(drawn, HELD_OUT)
     samples = sum(client.n_samples for client in problem.clients)
     described = f"{_described(problem)}, {samples:,} samples"
-    return pages.About(title, described, command, figure, text, problem.data.feature_names, drawn)
+    outcome = what.data.target if isinstance(what.data.target, str) else None
+    return pages.About(title, described, command, figure, text, problem.data.feature_names, drawn, outcome=outcome)
 
 
 def _command(
@@ -433,11 +435,14 @@ def _scores(summary: Summary) -> str:
     return f"{kind[:1].upper()}{kind[1:]}: {', '.join(said)}." if said else ""
 
 
-def _notice(console: Console, result: Run) -> None:
-    """One line, if much of a raw column is missing or was not declared."""
-    transform = getattr(result.model, "transform", None)
-    if transform is not None and (said := transform.notice()):
-        console.print(f"[yellow]{escape(said)}[/yellow]", soft_wrap=True)
+def _notice(console: Console, *results: Run) -> None:
+    """Who has few rows, each sentence once; and one line if much of a raw column is missing or was not declared."""
+    said = list(dict.fromkeys(notice for result in results for notice in result.notices))
+    transform = getattr(results[0].model, "transform", None)
+    if transform is not None and (gaps := transform.notice()):
+        said.append(gaps)
+    for notice in said:
+        console.print(warned(notice), soft_wrap=True)
 
 
 def _exit_code(rows: Sequence[Mapping[str, object]]) -> int:

@@ -54,6 +54,7 @@ def begin(what: keys.Config, problem: Problem, algorithm: Algorithm, folder: Pat
             server=problem.server,
             preprocess=problem.preprocess,
             measure=0,
+            min_rows=what.run.min_rows,
         )
     except FedsolveError as error:
         error.args = (f"{WHERE}: {error}",)

@@ -45,7 +45,7 @@ class Curved:
 
     purpose: ClassVar[Purpose] = "setup"
 
-    @client_step
+    @client_step(sends="its loss, gradient and Hessian")
     def derivatives(self, client: Client, w: Array) -> tuple[float, Array, Symmetric]:
         """f_j, ∇f_j and ∇²f_j at w."""
         self.loss.check_weights(client, w=w)

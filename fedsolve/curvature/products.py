@@ -37,21 +37,21 @@ class HessianProducts:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="the diagonal of its Hessian")
     def local_diagonal(self, client: Client) -> Array:
         return self.loss.data_diagonal(client, client.memory["w"])
 
-    @client_step
+    @client_step(sends="a direction by its own Hessian")
     def local_solve(self, client: Client, r: Array) -> Array:
         self.loss.check_weights(client, r=r)
         return self.loss.hessian_factor(client, client.memory["w"]).solve(r)
 
-    @client_step
+    @client_step(sends="its Hessian times a direction")
     def local_product(self, client: Client, d: Array) -> Array:
         self.loss.check_weights(client, d=d)
         return self.loss.hessian_product(client, client.memory["w"], d)
 
-    @client_step
+    @client_step(sends="its Hessian times a direction")
     def local_row_product(self, client: Client, d: Array) -> Array:
         self.loss.check_weights(client, d=d)
         return self.loss.data_product(client, client.memory["w"], d)

@@ -105,7 +105,7 @@ class Preprocess:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="sums of its columns, and counts of its categories")
     def totals(self, client: Client) -> Totals:
         columns = self._columns(client)
         X, s = _raw(client, columns), _weights(client)
@@ -117,7 +117,7 @@ class Preprocess:
         observed = ~np.isnan(values)
         return Totals(s @ observed, s @ np.where(observed, values, 0.0), _level_weights(columns, X, s))
 
-    @client_step
+    @client_step(sends="sums of squares of its columns")
     def spread(self, client: Client, mean: Array) -> Spread:
         columns = self._columns(client)
         require_shape("mean", mean, len(columns))
@@ -131,7 +131,7 @@ class Preprocess:
         with np.errstate(over="ignore"):  # what is too large to square the server refuses by name
             return Spread(s @ R, s @ (R * R))
 
-    @client_step
+    @client_step(sends="counts of missing and undeclared cells in its columns")
     def adopt(self, client: Client, transform: Transform) -> Gaps:
         columns = self._columns(client)
         _check_agreed(columns, transform)
@@ -139,7 +139,7 @@ class Preprocess:
         _ = client.design  # what cannot be transformed is refused here, not in the first round
         return _gaps(columns, _raw(client, columns), _weights(client))
 
-    @client_step
+    @client_step(sends="its number of columns")
     def width(self, client: Client) -> int:
         """This client's number of columns."""
         return int(client.X.shape[1])

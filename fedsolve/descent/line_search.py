@@ -79,12 +79,12 @@ class Armijo:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="its loss at trial points")
     def losses_along(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
         self.check_steps(steps)
         return self._objective.along(client, w, p, steps)
 
-    @client_step
+    @client_step(sends="the slope of its loss at trial points")
     def slopes(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
         self.check_steps(steps)
         return self._objective.slopes_along(client, w, p, steps)

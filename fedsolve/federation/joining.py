@@ -23,7 +23,7 @@ class Joining:
 
     purpose: ClassVar[Purpose] = "setup"
 
-    @client_step
+    @client_step(sends="its number of rows, the names of its columns and its classes")
     def join(
         self, client: Client, version: str, protocols: dict[str, str], checkpointed: bool
     ) -> ClientInfo | LabelledInfo:
@@ -66,7 +66,7 @@ class Joining:
             return found
         return LabelledInfo(**vars(found), classes=classes, declared=client.classes is not None)
 
-    @client_step
+    @client_step(sends="a confirmation that its columns are in the agreed order")
     def align(self, client: Client, columns: tuple[str, ...]) -> bool:
         """Put the columns into this order from now on. It is kept in memory, so that a client that restarts, or a run
         that is resumed, has it again; columns that are not this client's own are rejected."""

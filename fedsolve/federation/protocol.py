@@ -22,6 +22,7 @@ Step = TypeVar("Step", bound=Callable[..., object])
 _MARK = "__client_step__"
 _TOGETHER = "__together__"
 _SERVER_ONLY = "__server_only__"
+_SENDS = "__sends__"
 
 
 @overload
@@ -29,11 +30,18 @@ def client_step(function: Step, /) -> Step: ...
 
 
 @overload
-def client_step(*, together: bool = False, server_only: bool = False) -> Callable[[Step], Step]: ...
+def client_step(
+    *, together: bool = False, server_only: bool = False, sends: str | None = None
+) -> Callable[[Step], Step]: ...
 
 
 def client_step(
-    function: Step | None = None, /, *, together: bool = False, server_only: bool = False
+    function: Step | None = None,
+    /,
+    *,
+    together: bool = False,
+    server_only: bool = False,
+    sends: str | None = None,
 ) -> Step | Callable[[Step], Step]:
     """Mark a method as one that runs where the data is. Its annotations are its contract on the wire.
 
@@ -41,12 +49,16 @@ def client_step(
               what such a step may use): `@client_step(together=True)`. It still runs for one client at a time wherever
               a transport does not run clients together
     server_only  whether the step may run only on data of the server's own (`fed.here`); clients do not answer it
+    sends     what a reply is, in words for people who do not know the algorithm ("a gradient"). The report of a run
+              says with them what left each site; without them it names the step. "{self.field}" stands for what a field
+              of the protocol says
     """
 
     def mark(step: Step) -> Step:
         setattr(step, _MARK, True)
         setattr(step, _TOGETHER, together)
         setattr(step, _SERVER_ONLY, server_only)
+        setattr(step, _SENDS, sends)
         return step
 
     return mark if function is None else mark(function)
@@ -59,6 +71,12 @@ def is_client_step(function: object) -> bool:
 def is_server_only(function: Callable[..., object]) -> bool:
     """Whether a step was marked with `server_only=True`."""
     return getattr(function, _SERVER_ONLY, False) is True
+
+
+def what_it_sends(function: Callable[..., object]) -> str | None:
+    """What a reply of a client step is, in words, where it says so: `@client_step(sends="a gradient")`."""
+    found = getattr(function, _SENDS, None)
+    return found if isinstance(found, str) else None
 
 
 def runs_together(function: Callable[..., object]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Protocol, cast
@@ -89,10 +89,17 @@ class Session:
         self._fed = Federation(self.transport, every, seed=seed, participation=participation, server=server)
         return self._fed
 
-    def join(self, preprocess: Preprocessing | None = None) -> Value:
-        """Let all clients join, and agree on the preprocessing if there is one. Returns its transform, or None."""
+    def join(
+        self, preprocess: Preprocessing | None = None, admit: Callable[[Federation], object] | None = None
+    ) -> Value:
+        """Let all clients join, and agree on the preprocessing if there is one. Returns its transform, or None.
+
+        `admit` is called when it is known who is there, and before anything is asked of their rows; it may raise.
+        """
         fed = self.fed
         fed.join()
+        if admit is not None:
+            admit(fed)
         self.columns = fed.feature_names
         fed.begin_round(0)
         if preprocess is None:

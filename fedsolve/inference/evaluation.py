@@ -90,7 +90,7 @@ class Evaluation:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="sums over its held-out rows")
     def held_sums(self, client: Client, w: Array) -> tuple[int, float, float, float, float]:
         """Rows, weight, and the weighted sums of loss, error and hits; zeros at a client without held-out rows."""
         held = self._rows(client, w)
@@ -105,7 +105,7 @@ class Evaluation:
         hits = 0.0 if found is None else float(rows.s @ found)
         return self._counted(client, held, (held.n_samples, held.weight, value, error, hits))
 
-    @client_step
+    @client_step(sends="sums over its held-out rows, and counts by predicted score")
     def held_figures(self, client: Client, w: Array | SentModel | Remembered, edges: Array) -> HeldSums:
         """All sums that one exchange can bring; zeros at a client without held-out rows. A row of `edges` holds the cut
         points of one class, filled up with infinity."""
@@ -114,7 +114,7 @@ class Evaluation:
             return nothing(self.loss, client, len(cuts), edges.shape[1] + 1)
         return self._counted(client, held, summed(self.loss, held, w, cuts, self.least))
 
-    @client_step
+    @client_step(sends="sums over its held-out rows, and counts by predicted score")
     def held_spread(
         self, client: Client, w: Array | SentModel | Remembered, mean: Array, edges: Array
     ) -> tuple[Array, Array, Array]:
@@ -127,7 +127,7 @@ class Evaluation:
             return np.zeros_like(found.residuals), np.zeros_like(found.residuals), found.masses
         return self._counted(client, held, spread(self.loss, held, w, client.globalise(mean), cuts, self.least))
 
-    @client_step
+    @client_step(sends="counts of its held-out rows by predicted score")
     def held_bins(self, client: Client, w: Array | SentModel | Remembered, edges: Array) -> Array:
         """The weight of positives and negatives in bins of the score."""
         held, cuts = self._rows(client, w), self._cuts(client, edges)
@@ -135,7 +135,7 @@ class Evaluation:
             return nothing(self.loss, client, len(cuts), edges.shape[1] + 1).masses
         return self._counted(client, held, recounted(self.loss, held, w, cuts, self.least))
 
-    @client_step
+    @client_step(sends="sums over its held-out rows, for the calibration")
     def held_recalibration(self, client: Client, w: Array | SentModel | Remembered, line: Array) -> Array:
         """Sums for one Newton step on the calibration intercept and slope; zeros unless there are two classes."""
         held = self._rows(client, w)
@@ -146,7 +146,7 @@ class Evaluation:
         intercept, slope = np.asarray(client.globalise(line)).tolist()
         return self._counted(client, held, recalibration.sums(held_rows(self.loss, held, w), intercept, slope))
 
-    @client_step
+    @client_step(sends="calibration intercept and slope on its held-out rows")
     def own_recalibration(self, client: Client, w: Array | SentModel | Remembered) -> tuple[float, float] | None:
         """The calibration intercept and slope of the client's own rows; None where they are not defined."""
         held = self._rows(client, w)

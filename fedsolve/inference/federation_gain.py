@@ -88,7 +88,7 @@ class FederationGain:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="the errors of two models on its held-out rows, and how they vary")
     def compare(self, client: Client, w: Array) -> Compared:
         """Fit the client's own best model, and compare both on the held-out rows."""
         held, loss = client.held, self.loss

@@ -69,19 +69,19 @@ class StandardErrors:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="sums for standard errors: a Hessian, products of scores, and counts")
     def sums(self, client: Client, w: Array) -> ScoreSums:
         """All sums over the client's rows."""
         self.loss.check_weights(client, w=w)
         return score_sums.sums(self.loss, client, w, self.weights == "reliability")
 
-    @client_step
+    @client_step(sends="the sum of its scores")
     def site_score(self, client: Client, w: Array) -> Array:
         """The sum of the client's scores, for standard errors that are clustered by site."""
         self.loss.check_weights(client, w=w)
         return score_sums.site_score(self.loss, client, w)
 
-    @client_step
+    @client_step(sends="sums for the deviance without columns")
     def null_step(self, client: Client, intercept: float) -> Array:
         """Sums for one Newton step on the intercept-only logistic model, asked only where there are offsets."""
         return score_sums.null_step(client, intercept)

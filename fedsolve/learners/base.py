@@ -96,6 +96,11 @@ class WeakLearner(ABC):
 
     # ── both sides ──
 
+    @property
+    def sends(self) -> str:
+        """What a client sends of its functions, in words, for reports."""
+        return "functions that it fitted to its rows"
+
     @abstractmethod
     def function(self, arrays: Arrays, inputs: int, outputs: tuple[int, ...]) -> Function:
         """The function that `arrays` were of, for so many inputs and outputs of this shape.

@@ -82,6 +82,11 @@ class LipschitzLearner(WeakLearner):
 
     # ── both sides ──
 
+    @property
+    def sends(self) -> str:
+        """What a client sends of its functions, in words, for reports."""
+        return "functions that contain its rows themselves"
+
     def function(self, arrays: Arrays, inputs: int, outputs: tuple[int, ...]) -> LipschitzExtension:
         shapes = [tuple(array.shape) for array in arrays]
         n = shapes[0][0] if shapes and shapes[0] else 0

@@ -81,6 +81,11 @@ class Minimax(WeakLearner):
             )
         whole("rounds", self.rounds, 1)
 
+    @property
+    def sends(self) -> str:
+        """What `learner` sends."""
+        return self.learner.sends
+
     # ── clients ──
 
     def fit(self, fitting: Fitting) -> Function:

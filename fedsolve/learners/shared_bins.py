@@ -65,7 +65,7 @@ class SharedBins(WeakLearner):
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="the typical size of the values in each column, and its numbers of missing cells")
     def column_sizes(self, client: Client) -> ColumnSizes:
         """How large the values of each column are. Of a column with few values other than zero nothing is said: the
         sum over a single one would be that value."""
@@ -75,7 +75,7 @@ class SharedBins(WeakLearner):
         others = [len(one) if len(one) >= SMALLEST else 0 for one in sizes]
         return ColumnSizes(np.array(logs), np.array(others), np.array([missing for _, _, missing in columns]))
 
-    @client_step
+    @client_step(sends="counts of its rows by ranges of each column")
     def cell_counts(self, client: Client, bounds: Array, starts: Array) -> CellCounts:
         """The rows between each two neighbouring bounds of each column."""
         rows, mixed = [], []
@@ -95,7 +95,7 @@ class SharedBins(WeakLearner):
             raise WrongType("no bounds to count between")
         return CellCounts(np.concatenate(rows).astype(np.int32), np.concatenate(mixed))
 
-    @client_step
+    @client_step(sends="counts of its rows at the bounds between ranges")
     def values_at(self, client: Client, edges: Array, starts: Array) -> Array:
         """How many values of each column are equal to each edge."""
         found = [np.zeros(0, dtype=np.int32)]

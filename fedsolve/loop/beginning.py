@@ -11,6 +11,7 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.session import Preprocessing, Session
 from fedsolve.loop.agreement import as_server, warm_start_by_name
+from fedsolve.loop.few_rows import check_rows
 from fedsolve.loop.history import Row
 from fedsolve.loop.measure_protocols import Inspect, Scale
 from fedsolve.loop.measuring import Measuring
@@ -47,11 +48,12 @@ def start(
     server: Client | None,
     warm_start: Value,
     types: frozenset[type[object]],
+    min_rows: int,
 ) -> tuple[Beginning, Value]:
     """A new run: everyone joins, the columns are agreed on and preprocessed, and the algorithm starts. Returns the
     transform of the preprocessing beside it."""
     fed, loss = session.fed, measuring.loss
-    transform = session.join(preprocess)
+    transform = session.join(preprocess, lambda joined: check_rows(joined, min_rows))
     as_server(server, fed, loss, session.columns, transform, types)
     if server is not None and server.y is None and includes_server(algorithm):
         raise DataError(
@@ -66,7 +68,9 @@ def start(
     return Beginning(state, rows.row(0, state, None), done=done), transform
 
 
-def resume(algorithm: Algorithm, session: Session, measuring: Measuring, rows: Rows, saving: Saving) -> Beginning:
+def resume(
+    algorithm: Algorithm, session: Session, measuring: Measuring, rows: Rows, saving: Saving, min_rows: int
+) -> Beginning:
     """Go on from a checkpoint, to the bit."""
     fed = session.fed
     progress, ledger = saving.load()
@@ -84,6 +88,7 @@ def resume(algorithm: Algorithm, session: Session, measuring: Measuring, rows: R
     # The new attempt is on disk before anyone hears of it, so that no two servers share a number.
     saving.save(progress.state, progress.pending, progress.measured, history, progress.kept)
     fed.join()
+    check_rows(fed, min_rows)
     check_resources(algorithm, measuring.loss, fed)
     if saving.scale is None:  # the run had no use for it until now
         saving.scale = learned_scale(algorithm, measuring.inspect, measuring.stopping, fed)

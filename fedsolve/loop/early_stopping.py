@@ -106,19 +106,19 @@ class EarlyStopping:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="the second moments of its columns")
     def gram(self, client: Client) -> Symmetric:
         """ΦᵀSΦ/Σs."""
         return self.loss.normal(client)[0]
 
-    @client_step
+    @client_step(sends="sums of products of its residuals and columns")
     def remaining(self, client: Client, w: Array) -> tuple[Array, Array]:
         """ΦᵀSr/Σs, and Σ s r²/Σs of each output, for the residuals r = y − offset − Φw."""
         s, r = client.sample_weight, client.y - self.loss.predictor(client, w)
         squares = r * r if s is None else (s if r.ndim == 1 else s[:, None]) * r * r
         return -self.loss.gradient(client, w), client.xp.reshape(client.xp.sum(squares, axis=0) / client.weight, (-1,))
 
-    @client_step
+    @client_step(sends="its number of rows and their weight")
     def size(self, client: Client) -> tuple[int, float]:
         """Rows that count, and the sum of their weights."""
         s = client.sample_weight

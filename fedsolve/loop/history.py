@@ -68,6 +68,7 @@ class Run:
         evaluation: How good the model is on held-out rows, where the run was given an `evaluation`.
         session: The clients that were asked, and may be asked more (`fs.federation_gain`). It is closed, unless the run
             was given a session of yours. A copy or a pickled run has none: it would hold the clients' rows.
+        notices: What has to be said of the clients, a sentence each: who has very few rows.
     """
 
     algorithm: Algorithm
@@ -82,6 +83,7 @@ class Run:
     evaluation: Evaluated | None = None
     session: Session | None = field(default=None, compare=False, repr=False)
     model_round: int | None = None  # the round whose State the model is made from; None: not known
+    notices: tuple[str, ...] = ()
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "session": None}

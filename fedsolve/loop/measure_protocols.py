@@ -54,12 +54,12 @@ class Measure:
     purpose: ClassVar[Purpose] = "measure"
     sends_weights: ClassVar[bool] = True  # in the numbers that the loss computes with
 
-    @client_step(together=True)
+    @client_step(together=True, sends="its loss and gradient")
     def value_and_gradient(self, client: Client, w: Array) -> tuple[float, Array]:
         """f_j(w) and ∇f_j(w)."""
         return self.loss.value(client, w), self.loss.gradient(client, w)
 
-    @client_step(together=True)
+    @client_step(together=True, sends="its loss")
     def value_alone(self, client: Client, w: Array) -> float:
         """f_j(w), for losses whose gradient would be too much to send."""
         return self.loss.value(client, w)
@@ -76,12 +76,12 @@ class Inspect:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="the typical size of its columns, residuals and loss")
     def scale(self, client: Client) -> tuple[Array, Array, float]:
         """What f is measured by at this client; see `LinearLoss.scale`."""
         return self.loss.scale(client)
 
-    @client_step
+    @client_step(sends="a confirmation of the units")
     def agree(self, client: Client, units: Array) -> float:
         """Remember the units in which local systems without a unique solution are solved."""
         require_shape("units", units, self.loss.design(client).shape[1])
@@ -91,25 +91,25 @@ class Inspect:
         client.session["units"] = units
         return 0.0
 
-    @client_step
+    @client_step(sends="its Hessian")
     def hessian(self, client: Client, w: Array) -> Symmetric:
         """∇²f_j(w)."""
         self.loss.check_weights(client, w=w)
         return self.loss.hessian(client, w)
 
-    @client_step
+    @client_step(sends="the diagonal of its Hessian")
     def diagonal(self, client: Client, w: Array) -> Array:
         """The diagonal of ∇²f_j(w), without the penalty's part."""
         self.loss.check_weights(client, w=w)
         return self.loss.data_diagonal(client, w)
 
-    @client_step
+    @client_step(sends="its Hessian times a direction")
     def product(self, client: Client, w: Array, v: Array) -> Array:
         """∇²f_j(w) v."""
         self.loss.check_weights(client, w=w, v=v)
         return self.loss.row_product(client, w, v)
 
-    @client_step
+    @client_step(sends="how far its predictions change along a direction")
     def prospect(self, client: Client, step: Array) -> tuple[float, float]:
         """How far predictions change along a step, and how much of that some sample is against."""
         return self.loss.prospect(client, step)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedsolve.algorithms.base import Algorithm
-from fedsolve.errors import ConfigError, QuorumNotReached
+from fedsolve.errors import ConfigError, FewRowsWarning, QuorumNotReached
 from fedsolve.federation.client import Client
 from fedsolve.federation.participation import Participation
 from fedsolve.federation.protocol import collect, describe, steps, types_of
@@ -17,6 +18,7 @@ from fedsolve.inference.evaluation import Evaluation
 from fedsolve.loop.advice import explained
 from fedsolve.loop.beginning import Beginning, note_server, resume, start
 from fedsolve.loop.checkpoint import Checkpoint
+from fedsolve.loop.few_rows import MIN_ROWS, notices
 from fedsolve.loop.health import unattainable
 from fedsolve.loop.history import Row, Run
 from fedsolve.loop.interrupts import deferred
@@ -59,6 +61,7 @@ def run(
     checkpoint_every: int = 1,
     resume: bool = False,
     on_round: Callable[[Row], None] | None = None,
+    min_rows: int = MIN_ROWS,
 ) -> Run:
     """Fit one model to the data of all clients.
 
@@ -82,6 +85,8 @@ def run(
         checkpoint: A file to save progress in, every `checkpoint_every` rounds.
         resume: Go on from the checkpoint if it is there.
         on_round: Called with each finished row of the history.
+        min_rows: Warn of clients with fewer rows, or fewer than three for each parameter of the fit; 5 by default. One
+            row is rejected unless this is 1; 0 also leaves out the warnings, for simulations with many tiny clients.
 
     Returns:
         The model, the history of the run and its ledger.
@@ -89,17 +94,25 @@ def run(
     limits, rules = as_rules(stopping, rounds, tolerance)
     algorithm, preprocess = python_numbers(algorithm), python_numbers(preprocess)
     checkpoint_every, measure = whole("checkpoint_every", checkpoint_every, 1), whole("measure", measure, 0)
-    warm_weights(warm_start)  # rejects now what is no warm start at all
-    if resume and checkpoint is None:
-        raise ConfigError("resume=True needs checkpoint=, the file to go on from")
-    check_algorithm(algorithm)
+    few = _checked(algorithm, warm_start, checkpoint, resume, min_rows)
     session = clients if isinstance(clients, Session) else Session(clients, transport)
-    loop = _Loop(algorithm, session, limits, rules, checked_seed(seed), measure, preprocess, server, evaluation)
+    loop = _Loop(algorithm, session, limits, rules, checked_seed(seed), measure, preprocess, server, evaluation, few)
     saved = None if checkpoint is None else loop.checkpoint(Path(checkpoint), resume)
     try:
         return loop.run(participation or Participation(), warm_start, saved, checkpoint_every, resume, on_round)
     finally:
         _close(session if session is not clients else None, saved)
+
+
+def _checked(
+    algorithm: object, warm_start: Model | Array | None, checkpoint: str | Path | None, resume: bool, min_rows: int
+) -> int:
+    """Raise ConfigError for what makes no run; returns `min_rows` as a Python integer."""
+    warm_weights(warm_start)  # rejects now what is no warm start at all
+    if resume and checkpoint is None:
+        raise ConfigError("resume=True needs checkpoint=, the file to go on from")
+    check_algorithm(algorithm)
+    return whole("min_rows", min_rows, 0)
 
 
 def _close(session: Session | None, saved: Checkpoint | None) -> None:
@@ -124,7 +137,8 @@ class _Loop:
     every: int
     preprocess: Preprocessing | None
     server: Client | None
-    evaluation: Evaluation | None = None
+    evaluation: Evaluation | None
+    min_rows: int
 
     def __post_init__(self) -> None:
         loss = getattr(self.algorithm, "loss", None)
@@ -185,17 +199,19 @@ class _Loop:
             identity = describe((self.algorithm, self.preprocess, self.seed, fed.clients))
             self.saving = Saving(saved, identity, save_every, fed, self.server)
         if self.saving is not None and going_on and self.saving.checkpoint.exists():
-            beginning = resume(self.algorithm, self.session, measuring, self.rows, self.saving)
+            beginning = resume(self.algorithm, self.session, measuring, self.rows, self.saving, self.min_rows)
             transform = self.saving.transform
         else:
             types = types_of(self.protocols) | self.extra
-            beginning, transform = start(
-                self.algorithm, self.session, measuring, self.rows, self.preprocess, self.server, warm_start, types
-            )
+            given = self.preprocess, self.server, warm_start, types, self.min_rows
+            beginning, transform = start(self.algorithm, self.session, measuring, self.rows, *given)
             if self.saving is not None:
                 self.saving.scale = measuring.scale
             if self.saving is not None:
                 self.saving.transform = transform
+        self.notices = notices(fed, self.loss, self.min_rows)
+        for notice in self.notices:
+            warnings.warn(notice, FewRowsWarning, stacklevel=3)  # at the line that calls fs.run
         self._prepare_rules(beginning)
         with deferred(saved is not None) as self.rows.interrupts:
             state = self._rounds(beginning)
@@ -242,7 +258,7 @@ class _Loop:
         found, failed = (None, "") if self.watching is None else self.watching.at_the_end(model, state, latest)
         return Run(
             self.algorithm,
-            model,
+            model.left_by(verdict.status) if isinstance(model, Model) else model,
             state,
             verdict.status,
             verdict.message + failed + self.fed.whose_objective(),
@@ -253,6 +269,7 @@ class _Loop:
             evaluation=found,
             session=self.session,
             model_round=self.rows.history[-1].round if verdict.state is None else verdict.round,
+            notices=self.notices,
         )
 
     # ── the rounds ──

@@ -19,17 +19,17 @@ class SampleSteps:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="a bound on the curvature of its loss")
     def local_smoothness(self, client: Client) -> float:
         """A bound on λ_max(∇²f_j)."""
         return self.loss.smoothness(client)
 
-    @client_step
+    @client_step(sends="its loss")
     def local_value(self, client: Client, w: Array) -> float:
         """f_j(w)."""
         return self.loss.value(client, w)
 
-    @client_step
+    @client_step(sends="its loss and gradient")
     def evaluate(self, client: Client, w: Array) -> tuple[float, Array]:
         """f_j(w) and ∇f_j(w)."""
         return self.loss.value(client, w), self.loss.gradient(client, w)

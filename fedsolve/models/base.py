@@ -6,8 +6,10 @@ again. Nothing outside this package asks which kind a model is.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -18,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fedsolve.data.fitted_transform import Transform
-from fedsolve.errors import ConfigError, DataError, WireError
+from fedsolve.errors import ConfigError, DataError, DivergedModelWarning, WireError
 from fedsolve.features import FeatureMap
 from fedsolve.models.scores import score, score_name
 from fedsolve.networks.architecture import Architecture
@@ -30,7 +32,8 @@ from fedsolve.wire.storage import reading, remove_leftovers, write_atomically
 
 FORMAT = 1
 TEXT = "model"  # the entry of a file that holds all but the arrays, as JSON
-HEADER = ("format", "kind", "arrays")  # keys of that text that no field may have the name of
+HEADER = ("format", "kind", "arrays", "run_status")  # keys of that text that no field may have the name of
+DIVERGED = "diverged"  # the status of a run whose model predicts nothing
 TAKEN = (TEXT, "fedsolve")  # entries that no array of a model may have the name of
 
 _KINDS: dict[str, type[Model]] = {}
@@ -101,6 +104,9 @@ class Model(ABC):
     feature_names: tuple[str, ...] | None = None  # of the columns after preprocessing
     classes: Classes | None = None  # what the labels 0, 1, … stand for
     inputs: int | None = None  # how many columns the run had, after preprocessing
+    # How the run ended that made the model, such as "converged" or "diverged"; None: not known. It is no field, so that
+    # every kind of model has it, and files without it are read as before.
+    run_status: str | None = None
 
     def __init_subclass__(cls, **arguments: object) -> None:
         super().__init_subclass__(**arguments)
@@ -188,6 +194,11 @@ class Model(ABC):
 
     # ── describing ──
 
+    @property
+    def in_words(self) -> str:
+        """What kind of model it is, for a report: "a logistic regression"."""
+        return f"a model of type {type(self).__name__}"
+
     def described(self, names: Sequence[str] | None = None) -> Description:
         """The model for a report or a terminal; `names` are those of the raw columns, where the model has none."""
         return Description((f"A {type(self).__name__}.",))
@@ -210,7 +221,14 @@ class Model(ABC):
         if transform is not None and "transform" not in own:
             raise ConfigError(f"{type(self).__name__} has no field `transform`, so it cannot follow a preprocessing")
         given = {"transform": transform, "feature_names": feature_names, "classes": classes, "inputs": inputs}
-        return replace(self, **{name: value for name, value in given.items() if name in own and value is not None})
+        made = replace(self, **{name: value for name, value in given.items() if name in own and value is not None})
+        return made if self.run_status is None else made.left_by(self.run_status)
+
+    def left_by(self: M, status: str | None) -> M:
+        """The model, which remembers how its run ended (`run_status`), also when it is saved."""
+        made = copy.copy(self)
+        object.__setattr__(made, "run_status", status)  # frozen
+        return made
 
     def with_transform(self: M, transform: Transform) -> M:
         """The model behind a preprocessing: raw columns go in."""
@@ -263,6 +281,8 @@ class Model(ABC):
         """
         path = Path(path)
         text, arrays = to_parts(self)
+        if self.run_status is not None:
+            text = json.dumps({**json.loads(text), "run_status": self.run_status})
         data = archives.pack(**arrays, **{TEXT: np.array(text)})
         remove_leftovers(path.parent, [path.name])
         write_atomically(path, data)
@@ -328,7 +348,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     """Read a model that `save` wrote, also with another version of fedsolve as long as the format is the same.
 
     Returns the kind of model that was saved. Raises DataError for a file that is damaged or is not a model, or whose
-    kind no imported module defines.
+    kind no imported module defines. Warns (DivergedModelWarning) if the run that made it diverged.
     """
     path = Path(path)
     if not path.exists():
@@ -345,11 +365,15 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             "(model.npz), or restore this one from a copy"
         ) from error
     try:
-        return _restored(text, arrays)
+        model = _restored(text, arrays)
     except DataError as error:
         raise DataError(f"{path} is not a fedsolve model file that can be read: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise DataError(f"{path} is not a fedsolve model file ({type(error).__name__}: {error})") from error
+    if model.run_status == DIVERGED:
+        said = f"the run that made {path} diverged: the predictions of this model mean nothing"
+        warnings.warn(said, DivergedModelWarning, stacklevel=2)
+    return model
 
 
 def _array_names(text: Array) -> tuple[str, ...]:
@@ -373,7 +397,9 @@ def _restored(text: Array, arrays: Mapping[str, Array]) -> Model:
             "defines that kind first"
         )
     settings = {name: value for name, value in rest.items() if name not in HEADER}
-    return _KINDS[kind].restored(arrays, settings)
+    model = _KINDS[kind].restored(arrays, settings)
+    status = rest.get("run_status")
+    return model.left_by(status) if isinstance(status, str) else model
 
 
 def _is_number(cell: object) -> bool:

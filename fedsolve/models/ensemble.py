@@ -53,6 +53,11 @@ class Ensemble(LinkedModel):
         kept = "" if self.transform is None else ", takes raw columns"
         return f"<Ensemble: {len(self)} functions of {self.learner!r}, link {self.link}{kept}>"
 
+    @property
+    def in_words(self) -> str:
+        """What kind of model it is, for a report."""
+        return f"a sum of {len(self):,} boosted functions ({type(self.learner).__name__})"
+
     def __len__(self) -> int:
         """How many functions there are."""
         return sum(len(part.functions) for part in self.parts)

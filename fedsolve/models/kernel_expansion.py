@@ -58,6 +58,11 @@ class KernelExpansion(Model):
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "coefficients", alpha)
 
+    @property
+    def in_words(self) -> str:
+        """What kind of model it is, for a report."""
+        return f"a kernel model on {len(self.points):,} points"
+
     def __repr__(self) -> str:
         several = f" × {self.coefficients.shape[1]}" if self.coefficients.ndim == 2 else ""
         kept = "" if self.transform is None else ", takes raw columns"

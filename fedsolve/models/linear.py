@@ -22,6 +22,12 @@ from fedsolve.typing import Array
 
 T = TypeVar("T")
 
+IN_WORDS = {
+    "identity": "a linear regression by least squares",
+    "logistic": "a logistic regression",
+    "softmax": "a multinomial logistic regression",
+    "exponential": "a Poisson regression",
+}
 MOST_WEIGHTS, MOST_OUTPUTS = 60, 6  # that a description lists one by one
 
 
@@ -57,6 +63,12 @@ class LinearModel(LinkedModel):
         kept = "" if self.transform is None else ", takes raw columns"
         mapped = "" if self.features is None else f", of {self.features!r}"
         return f"<LinearModel: {features}{several} weights{mapped}, link {self.link}{kept}>"
+
+    @property
+    def in_words(self) -> str:
+        """What kind of model it is, for a report."""
+        mapped = "" if self.features is None else f" on features of its columns ({type(self.features).__name__})"
+        return IN_WORDS[self.link] + mapped
 
     def coefficients(self) -> dict[str, float | list[float]]:
         """The weights by name (by number for a feature map), the intercept last; on the scale of the preprocessed

@@ -66,6 +66,11 @@ class NetworkModel(LinkedModel):
         kept = "" if self.transform is None else ", takes raw columns"
         return f"<NetworkModel: {self.architecture!r}, {self.w.size:,} weights, link {self.link}{kept}>"
 
+    @property
+    def in_words(self) -> str:
+        """What kind of model it is, for a report."""
+        return f"a neural network ({type(self.architecture).__name__})"
+
     # ── predicting ──
 
     def decision_function(self, X: Array, offset: Array | None = None) -> Array:

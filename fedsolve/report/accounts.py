@@ -29,8 +29,8 @@ class Sent:
             self.bytes_down, self.scalars_down = self.bytes_down + nbytes, self.scalars_down + scalars
 
 
-def tables(ledger: Ledger) -> list[Html]:
-    """What was sent by call and by client, and what was computed."""
+def tables(ledger: Ledger, level: int = 3) -> list[Html]:
+    """What was sent by call and by client, and what was computed. `level` is that of the headings in it."""
     calls: dict[tuple[str, str], Sent] = defaultdict(Sent)
     clients: dict[str, dict[str, Sent]] = defaultdict(lambda: defaultdict(Sent))
     for entry in ledger.entries():  # once: a long run has many
@@ -39,11 +39,11 @@ def tables(ledger: Ledger) -> list[Html]:
     said = (
         "The bytes of encoded messages, all clients together. What only measured the run, or set it up, is kept apart."
     )
-    return [_by_call(calls), paragraph(said, kind="quiet"), *_by_client(clients), *_computed(ledger)]
+    return [_by_call(calls), paragraph(said, kind="quiet"), *_by_client(clients, level), *_computed(ledger, level)]
 
 
 def _by_call(calls: dict[tuple[str, str], Sent]) -> Html:
-    headings = [("purpose", False), ("call", False)]
+    headings = [("call", False), ("purpose", False)]
     headings += [(name, True) for name in ("up", "down", "numbers up", "numbers down")]
     order = sorted(calls, key=lambda key: (_place(key[0]), -calls[key].bytes_up - calls[key].bytes_down))
     rows = []
@@ -51,8 +51,8 @@ def _by_call(calls: dict[tuple[str, str], Sent]) -> Html:
         sent = calls[purpose, call]
         rows.append(
             (
-                purpose,
                 call,
+                purpose,
                 size(sent.bytes_up),
                 size(sent.bytes_down),
                 f"{sent.scalars_up:,}",
@@ -62,7 +62,7 @@ def _by_call(calls: dict[tuple[str, str], Sent]) -> Html:
     return table(headings, rows)
 
 
-def _by_client(clients: dict[str, dict[str, Sent]]) -> list[Html]:
+def _by_client(clients: dict[str, dict[str, Sent]], level: int) -> list[Html]:
     purposes = [purpose for purpose in PURPOSES if any(purpose in sent for sent in clients.values())]
     headings = [("client", False)]
     headings += [(f"{purpose} {way}", True) for purpose in purposes for way in ("up", "down")]
@@ -77,10 +77,10 @@ def _by_client(clients: dict[str, dict[str, Sent]]) -> list[Html]:
     others = [sent for name, sent in clients.items() if name not in kept]
     if others:
         rows.append([f"{len(others)} others, who sent less or as much", *cells(others)])
-    return [element("h3", "By client"), table(headings, rows, ["all", *cells(list(clients.values()))])]
+    return [element(f"h{level}", "By client"), table(headings, rows, ["all", *cells(list(clients.values()))])]
 
 
-def _computed(ledger: Ledger) -> list[Html]:
+def _computed(ledger: Ledger, level: int) -> list[Html]:
     counts = {purpose: ledger.total(purpose).counts for purpose in ("algorithm", "measure")}
     what = sorted({name for found in counts.values() for name in found})
     if not what:
@@ -88,7 +88,7 @@ def _computed(ledger: Ledger) -> list[Html]:
     rows = [(name, *(f"{counts[purpose].get(name, 0):,}" for purpose in counts)) for name in what]
     said = "Gradients and losses count samples; Hessians and factorisations count matrices."
     headings = [("computed at the clients", False), ("algorithm", True), ("measure", True)]
-    return [element("h3", "Computations"), table(headings, rows), paragraph(said, kind="quiet")]
+    return [element(f"h{level}", "Computations"), table(headings, rows), paragraph(said, kind="quiet")]
 
 
 def _place(purpose: str) -> int:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from fedsolve.complexity.costs import Contestant, Cost, costs, grouped, one_in_words, tuned_path
 from fedsolve.report import html_parts as html
-from fedsolve.report.figures import Figure, blank, style
+from fedsolve.report.figures import Figure, blank, coloured
 from fedsolve.report.tables import plain_table
 from fedsolve.text import printable, spreadsheet_cell
 
@@ -176,7 +176,7 @@ def draw(found: CostComparison, title: str = "") -> Figure:
     for phi, axis in zip(found.phis, axes.flat, strict=False):
         for place, (name, runs) in enumerate(grouped(found.contestants).items()):
             path = [(gamma, max(share, LOWEST)) for gamma, share in tuned_path(runs, phi) if gamma > 0]
-            look = {**style(place), "markersize": 4, "markevery": max(1, len(path) // 12)}
+            look = {**coloured(place), "markersize": 4, "markevery": max(1, len(path) // 12)}
             axis.plot([a for a, _ in path], [b for _, b in path], label=name, drawstyle="steps-post", **look)
         axis.set_title(f"φ = {phi:g}", fontsize="medium")
         if any(len(line.get_xdata()) for line in axis.get_lines()):  # a log scale needs something to show

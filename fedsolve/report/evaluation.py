@@ -10,12 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from fedsolve.inference.evaluated import Evaluated, Figures
+from fedsolve.inference.held_intervals import Interval, accuracy_interval, auc_interval
 from fedsolve.report.figures import COLOURS, Axes, blank, png
-from fedsolve.report.html_parts import Html, image, paragraph, section, table
+from fedsolve.report.html_parts import Html, element, image, paragraph, section, table
 from fedsolve.report.tables import number, plain_table
 from fedsolve.text import printable
 
 ALL = "all clients"
+_Write = Callable[[Figures], str]
 MOST_CURVES = 6  # that a figure shows beside the one of all clients
 
 EXPLAINED = (
@@ -23,6 +25,10 @@ EXPLAINED = (
     "is at most ± its error away from the exact one. Calibration is the mean distance of predicted from observed "
     "shares; a slope below 1 says that predictions are too extreme. A dash stands for what is not defined, such as the "
     "AUC of a client with one class only."
+)
+INTERVALS = (
+    "95 % confidence intervals are in brackets: Wilson's for the accuracy, DeLong's for the AUC. They say how far "
+    "chance in the held-out rows may go; small sites have wide ones."
 )
 
 
@@ -52,9 +58,35 @@ _COLUMNS: tuple[tuple[str, Callable[[Figures], str], Callable[[Figures], bool]],
 )
 
 
-def lines(found: Evaluated) -> tuple[list[str], list[list[str]]]:
-    """Headings, and a line for each client and one for all of them, which comes last."""
+def _with_interval(
+    write: Callable[[Figures], str], interval: Callable[[Figures], Interval | None], digits: int
+) -> _Write:
+    """What is written, with its interval in brackets where there is one."""
+
+    def written(one: Figures) -> str:
+        found = interval(one)
+        if found is None:
+            return write(one)
+        low, high = (f"{end:.0%}" if digits == 0 else f"{end:.{digits}f}" for end in found)
+        return f"{write(one)} ({low} to {high})"
+
+    return written
+
+
+_INTERVALS: dict[str, tuple[Callable[[Figures], Interval | None], int]] = {
+    "accuracy": (accuracy_interval, 0),
+    "AUC": (auc_interval, 3),
+}
+
+
+def lines(found: Evaluated, intervals: bool = False) -> tuple[list[str], list[list[str]]]:
+    """Headings, and a line for each client and one for all of them, which comes last; also intervals, if wanted."""
     shown = [(heading, write) for heading, write, has in _COLUMNS if has(found)]
+    if intervals:
+        shown = [
+            (heading, _with_interval(write, *_INTERVALS[heading]) if heading in _INTERVALS else write)
+            for heading, write in shown
+        ]
     middle: list[tuple[str, Callable[[Figures], str]]] = [(found.error_name, lambda one: number(one.error, 4))]
     if found.d2 is not None:
         name = "R²" if found.error_name == "mean squared error" else "D²"
@@ -87,14 +119,24 @@ def _without(found: Evaluated) -> str:
     return f"Not in these figures: {said}."
 
 
-def page_section(found: Evaluated, figure: bytes | None) -> Html:
-    """The section of a report."""
-    headings, rows = lines(found)
-    parts = [table([(heading, place > 0) for place, heading in enumerate(headings)], rows[:-1], rows[-1])]
+def page_section(found: Evaluated, figure: bytes | None, level: int = 2) -> Html:
+    """The section of a report, with a heading of this level."""
+    headings, rows = lines(found, intervals=True)
+    named = [(heading, place > 0) for place, heading in enumerate(headings)]
+    parts = [table(named, rows[:-1], rows[-1], label="Figures on held-out rows, by site")]
     if figure is not None:
-        parts.append(image(figure, "ROC curve and calibration on held-out rows"))
-    missing = f" {_without(found)}" if found.missing else ""
-    return section("Held-out rows", *parts, paragraph(EXPLAINED + missing, kind="quiet"))
+        parts.append(image(figure, _described(found)))
+    parts += [paragraph(element("strong", _without(found)))] if found.missing else []
+    intervals = f" {INTERVALS}" if found.accuracy is not None else ""
+    return section("Held-out rows", *parts, paragraph(EXPLAINED + intervals, kind="quiet"), level=level)
+
+
+def _described(found: Evaluated) -> str:
+    """What the figure shows, for those who do not see it."""
+    area = "" if found.auc is None else f" The area under the ROC curve is {found.auc:.3f} for all clients together."
+    error = found.calibration_error
+    apart = "" if error is None else f" Predicted and observed shares are {error:.3f} apart on average."
+    return f"ROC curves and calibration on held-out rows, of all clients and by client.{area}{apart}"
 
 
 def figure(found: Evaluated) -> bytes | None:
@@ -105,7 +147,7 @@ def figure(found: Evaluated) -> bytes | None:
     left, right = made.subplots(1, 2)
     every: Mapping[str, Figures] = {ALL: found, **dict(list(found.clients.items())[:MOST_CURVES])}
     for index, (name, one) in enumerate(every.items()):
-        look = {"color": COLOURS[index % len(COLOURS)], "linewidth": 2.2 if index == 0 else 1.0}
+        look = {"color": COLOURS[index], "linewidth": 2.2 if index == 0 else 1.0}
         if one.curve:
             area = "" if one.auc is None else f" ({one.auc:.3f})"
             left.plot(*zip(*_thinned(one.curve), strict=True), label=printable(name) + area, **look)

@@ -10,11 +10,14 @@ from typing import Any, TypeAlias
 from fedsolve.loop.history import Row
 from fedsolve.report.tables import size
 
-# Okabe and Ito's colours, told apart by people who see colours differently; then the same with other dashes.
+# Okabe and Ito's colours, told apart by people who see colours differently.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
-ROOM = 50  # letters below an axis
 DASHES = ("-", "--", ":", "-.")
+MOST_COLOURED = 6  # lines of a figure; no colour is used twice, so that further lines are grey
+GREY = "#9a9a9a"
+RUNAWAY = 100.0  # times the largest start: above it a panel ends where there are several lines
+ROOM = 50  # letters below an axis
 
 Figure: TypeAlias = Any  # of matplotlib, whose own types do not say what `subplots` returns
 Axes: TypeAlias = Any
@@ -68,7 +71,8 @@ def rendered(figure: Figure) -> dict[str, bytes]:
 
 
 def style(index: int) -> Look:
-    """The look of the line in this place, the same in every figure."""
+    """The look of the line in this place, the same in every figure; after the last colour, the same with other dashes.
+    For figures of papers, in which every line has its name."""
     which = index % len(COLOURS)
     return {
         "color": COLOURS[which],
@@ -77,27 +81,38 @@ def style(index: int) -> Look:
     }
 
 
+def coloured(index: int) -> Look:
+    """The look of the line in this place of a report's figure: the first six have a colour each, others are grey."""
+    return style(index) if index < MOST_COLOURED else {"color": GREY, "marker": "", "linestyle": "-"}
+
+
 def draw_convergence(
     figure: Figure, histories: Mapping[str, Sequence[Row]], *, best: float | None, best_name: str
 ) -> None:
-    """Gradient norm and value, against rounds and against bytes: four panels."""
+    """Gradient norm and value, against rounds and against bytes: four panels. The first six lines have a colour."""
     if best is None:
         seen = [_number(row.value) for rows in histories.values() for row in rows]
         best = min((value for value in seen if math.isfinite(value)), default=0.0)
     axes = figure.subplots(2, 2, sharex="col", sharey="row")
     for index, (label, rows) in enumerate(histories.items()):
-        look = style(index)
+        look = coloured(index)
         norms = [_number(row.gradient_norm) for row in rows]
         gaps = [_number(row.value) - best for row in rows]
         places: list[list[int]] = [[row.round for row in rows], [_sent(row) for row in rows]]
         for line, values in enumerate((norms, gaps)):
             for column, positions in enumerate(places):
                 _draw(axes[line][column], positions, values, label, look)
-        draw_bound(axes[0][0], rows, label if len(histories) > 1 else "", look)
+        if len(histories) <= MOST_COLOURED:  # among more lines nobody finds it
+            draw_bound(axes[0][0], rows, label if len(histories) > 1 else "", look)
     _dress(axes, histories, best_name)
     if len(histories) > 1:
         handles, labels = axes[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
+        grey = set(list(histories)[MOST_COLOURED:])
+        named = {label: handle for handle, label in zip(handles, labels, strict=True) if label not in grey}
+        if grey:
+            other = next(handle for handle, label in zip(handles, labels, strict=True) if label in grey)
+            named[f"{len(grey)} others"] = other
+        figure.legend(named.values(), named, loc="outside lower center", ncols=min(len(named), 5), frameon=False)
 
 
 def shows_slope(rows: Sequence[Row]) -> bool:
@@ -120,7 +135,8 @@ def draw_bound(axis: Axes, rows: Sequence[Row], label: str, look: Look) -> None:
     # Where c_t = 0 all is known of the Hessians: the bound ends there.
     shown = [(place, height) for place, height in zip(places, heights, strict=True) if height > 0]
     name = f"slope of ∏ cₜ{', ' + label if label else ''}"
-    axis.plot(*zip(*shown, strict=True), label=name, color=look["color"], linestyle=":", linewidth=1.2)
+    colour = look["color"] if label else COLOURS[1]  # among several, it is known by its line
+    axis.plot(*zip(*shown, strict=True), label=name, color=colour, linestyle=":", linewidth=1.2)
     if not label:
         axis.legend(frameon=False)
 
@@ -137,8 +153,10 @@ def _draw(axis: Axes, positions: Sequence[float], values: Sequence[float], label
     """What is not positive has no place on a log scale and is left out."""
     kept = [(position, value) for position, value in zip(positions, values, strict=True) if value > 0]
     x, y = [position for position, _ in kept], [value for _, value in kept]
-    few = len(kept) <= 30
-    axis.plot(x, y, label=label, linewidth=1.6, markersize=5 if few else 4, markevery=None if few else 0.1, **look)
+    few, grey = len(kept) <= 30, look["color"] == GREY
+    width, order = (1.0, 1.5) if grey else (1.6, 2.0)  # what is grey is drawn below what is not
+    marks = {"markersize": 5 if few else 4, "markevery": None if few else 0.1}
+    axis.plot(x, y, label=label, linewidth=width, zorder=order, **marks, **look)
 
 
 def _dress(axes: Axes, histories: Mapping[str, Sequence[Row]], best_name: str) -> None:
@@ -154,6 +172,7 @@ def _dress(axes: Axes, histories: Mapping[str, Sequence[Row]], best_name: str) -
         for axis in line:
             if drawn:
                 axis.set_yscale("log")
+                _cap(axis)
             else:  # a log scale needs something to show
                 axis.set_yticks([])
                 axis.text(0.5, 0.5, "nothing above 0 to draw", transform=axis.transAxes, ha="center", alpha=0.6)
@@ -162,6 +181,14 @@ def _dress(axes: Axes, histories: Mapping[str, Sequence[Row]], best_name: str) -
     # The columns share their axes, so that one of each sets both.
     scale_axis(axes[1][0], rounds, [row.round for row in ends], lambda value: f"{value:.0f}")
     scale_axis(axes[1][1], sent, [_sent(row) for row in ends], size)
+
+
+def _cap(axis: Axes) -> None:
+    """Let a line that leaves for infinity leave the panel, so that the others keep theirs."""
+    lines = [line.get_ydata() for line in axis.get_lines() if len(line.get_ydata())]
+    start = max((line[0] for line in lines), default=0.0)
+    if len(lines) > 1 and max(max(line) for line in lines) > RUNAWAY * start:
+        axis.set_ylim(top=RUNAWAY * start)
 
 
 def scale_axis(

@@ -67,7 +67,7 @@ def gain_section(gains: FederationGains | str) -> Html:
 def _headings(gains: FederationGains) -> list[tuple[str, bool]]:
     level = f"{100 * gains.level:g} % interval"
     numbers = ("held-out rows", "alone", "federated", "gain", level)
-    return [("client", False), *((name, True) for name in numbers), ("", False)]
+    return [("client", False), *((name, True) for name in numbers), ("verdict", False)]
 
 
 def _cells(row: dict[str, object]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import platform
+import time
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -35,8 +36,8 @@ def markup(content: Content) -> Html:
 
 
 def element(tag: str, *content: Content, **attributes: str | None) -> Html:
-    """One element; `class_` is its class, and an attribute that is None is left out."""
-    given = ((name.rstrip("_"), value) for name, value in attributes.items() if value is not None)
+    """One element; `class_` is its class, `aria_label` its aria-label, and an attribute that is None is left out."""
+    given = ((name.rstrip("_").replace("_", "-"), value) for name, value in attributes.items() if value is not None)
     said = "".join(f' {name}="{html.escape(value)}"' for name, value in given)
     return Html(f"<{tag}{said}>{markup(content)}</{tag}>")
 
@@ -45,8 +46,9 @@ def paragraph(*content: Content, kind: str | None = None) -> Html:
     return element("p", *content, class_=kind)
 
 
-def section(title: str, *content: Content) -> Html:
-    return element("section", element("h2", title), *content)
+def section(title: str, *content: Content, level: int = 2) -> Html:
+    """A part with its heading; one inside another part has a heading of the next level."""
+    return element("section", element(f"h{level}", title), *content)
 
 
 def folded(title: Content, *content: Content) -> Html:
@@ -54,8 +56,9 @@ def folded(title: Content, *content: Content) -> Html:
     return element("details", element("summary", title), *content)
 
 
-def code(text: str) -> Html:
-    return element("pre", element("code", text))
+def code(text: str, label: str = "Text to copy") -> Html:
+    """Text as it was typed. It scrolls sideways, so it can be focused, and then scrolled by keys."""
+    return element("pre", element("code", text), tabindex="0", role="group", aria_label=label)
 
 
 def badge(text: str, good: bool | None) -> Html:
@@ -69,30 +72,43 @@ def figures(pairs: Iterable[tuple[str, str]]) -> Html:
 
 
 def table(
-    headings: Sequence[tuple[str, bool]], rows: Iterable[Sequence[Content]], foot: Sequence[Content] = ()
+    headings: Sequence[tuple[str, bool]],
+    rows: Iterable[Sequence[Content]],
+    foot: Sequence[Content] = (),
+    label: str | None = None,
 ) -> Html:
-    """Headings say whether numbers stand below them: these are set to the right."""
+    """Headings say whether numbers stand below them: these are set to the right. The first cell of a row is its
+    heading. A table wider than the page scrolls, also by keys; `label` is what a screen reader calls it."""
     looks = ["number" if numeric else None for _, numeric in headings]
 
-    def line(tag: str, cells: Sequence[Content]) -> Html:
-        return element("tr", *(element(tag, cell, class_=look) for cell, look in zip(cells, looks, strict=True)))
+    def line(cells: Sequence[Content], scope: str) -> Html:
+        made = []
+        for place, (cell, look) in enumerate(zip(cells, looks, strict=True)):
+            head = scope == "col" or not place
+            made.append(element("th" if head else "td", cell, class_=look, scope=scope if head else None))
+        return element("tr", *made)
 
-    body = element("tbody", *(line("td", row) for row in rows))
-    parts = [element("thead", line("th", [heading for heading, _ in headings])), body]
+    parts = [
+        element("thead", line([heading for heading, _ in headings], "col")),
+        element("tbody", *(line(row, "row") for row in rows)),
+    ]
     if foot:
-        parts.append(element("tfoot", line("td", foot)))
-    return element("div", element("table", *parts), class_="scroll")
+        parts.append(element("tfoot", line(foot, "row")))
+    said = label or f"Table: {', '.join(heading for heading, _ in headings if heading)}"
+    return element("div", element("table", *parts), class_="scroll", tabindex="0", role="group", aria_label=said)
 
 
 def image(png: bytes, description: str) -> Html:
-    """A picture inside the page."""
+    """A picture inside the page. On a phone it keeps a size at which it can be read, and scrolls."""
     data = base64.b64encode(png).decode("ascii")
-    return Html(f'<img alt="{html.escape(description)}" src="data:image/png;base64,{data}">')
+    drawn = Html(f'<img alt="{html.escape(printable(description))}" src="data:image/png;base64,{data}">')
+    return element("div", drawn, class_="scroll", tabindex="0", role="group", aria_label="Figure")
 
 
 def versions() -> str:
     """What made this page."""
-    return f"fedsolve {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+    made = f"fedsolve {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+    return f"Made on {time.strftime('%Y-%m-%d')} with {made}"
 
 
 def page(title: str, *content: Content) -> str:
@@ -126,17 +142,24 @@ p { margin: .5rem 0; max-width: 46rem; overflow-wrap: anywhere }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem; margin: 1rem 0 }
 dl div { background: var(--card); border-radius: .5rem; padding: .5rem .75rem }
 dt { color: var(--quiet); font-size: .8rem } dd { margin: 0; font-size: 1.15rem; font-variant-numeric: tabular-nums }
-.scroll { overflow-x: auto }
-table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums }
+.scroll { overflow-x: auto; max-width: 100% }
+.scroll:focus-visible, pre:focus-visible, summary:focus-visible { outline: 2px solid var(--ink); outline-offset: 2px }
+ul { padding-left: 1.25rem } li { margin: .25rem 0; max-width: 46rem; overflow-wrap: anywhere }
+table { border-collapse: separate; border-spacing: 0; font-size: .875rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .9rem .25rem 0; text-align: left; vertical-align: top; white-space: nowrap }
-th { color: var(--quiet); font-weight: 600; border-bottom: 1px solid var(--line) }
-tfoot td { border-top: 1px solid var(--line); font-weight: 600 }
+th { font-weight: 400 } th[scope=row] { position: sticky; left: 0; background: var(--paper) }
+@media (max-width: 40rem) { th[scope=row] { white-space: normal; overflow-wrap: anywhere; min-width: 5rem;
+  max-width: 45vw } }
+thead th { color: var(--quiet); font-weight: 600; border-bottom: 1px solid var(--line); vertical-align: bottom }
+tfoot th, tfoot td { border-top: 1px solid var(--line); font-weight: 600 }
+.long { white-space: normal; min-width: 16rem }
 .number { text-align: right }
-img { display: block; width: 100%; height: auto; background: #fff; border-radius: .5rem }
+img { display: block; width: 100%; min-width: 38rem; height: auto; background: #fff; border-radius: .5rem }
 pre { background: var(--card); border-radius: .5rem; padding: .75rem; overflow-x: auto; font-size: .8125rem }
 details { border-bottom: 1px solid var(--line); padding: .4rem 0 } summary { cursor: pointer; font-weight: 600 }
 @media print { :root { color-scheme: light; --ink: #000; --quiet: #444; --line: #bbb; --paper: #fff; --card: #f3f3f3;
   --good: #18794e; --bad: #c0272d; --warn: #8a5a00 }
-  body { font-size: 10pt } .scroll, pre { overflow: visible; white-space: pre-wrap } img, tr, dl { break-inside: avoid }
+  body { font-size: 10pt } img { min-width: 0 } th[scope=row] { max-width: none; white-space: normal }
+  .scroll, pre { overflow: visible; white-space: pre-wrap } img, tr, dl { break-inside: avoid }
   h2, h3, summary { break-after: avoid } details::details-content { content-visibility: visible; height: auto } }
 """

@@ -9,11 +9,13 @@ from typing import Any
 
 from fedsolve.inference import FederationGains, Summary
 from fedsolve.loop.history import Row, Run
+from fedsolve.loop.stopping import rounds_in_words
 from fedsolve.models import Model
-from fedsolve.report import accounts
+from fedsolve.report import accounts, sent_words
 from fedsolve.report.coefficients_section import coefficients_section
 from fedsolve.report.evaluation import page_section
-from fedsolve.report.figures import shows_slope
+from fedsolve.report.figures import MOST_COLOURED, shows_slope
+from fedsolve.report.fitted import what_was_fitted, who_took_part
 from fedsolve.report.gain_section import gain_section
 from fedsolve.report.html_parts import (
     Html,
@@ -51,24 +53,36 @@ class About:
     held_out: bytes | None = None  # the figure of held-out rows
     inferred: Summary | str | None = None  # standard errors, or why there are none
     forest: bytes | None = None  # their figure
+    outcome: str | None = None  # what is predicted, by name
+    story: Sequence[str] = ()  # of a comparison: what came out, in sentences before its table
+    drawn: Sequence[str] = ()  # and the lines of its figure in their order, where it is not that of the table
 
 
 def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: FederationGains | str | None = None) -> str:
-    """One run. `gains` may be the reason why there are none."""
+    """One run, for people who have to answer for it: what was fitted, by whom, what left each site, what came out and
+    how good it is; then what engineers ask. `gains` may be the reason why there are none."""
+    clients = summary.get("clients") or ()
     return page(
         about.title,
         paragraph(about.described, kind="quiet"),
         _ending(run.status, run.message),
+        *(paragraph(f"{notice[:1].upper()}{notice[1:]}.", kind="warning") for notice in run.notices),
         figures(_first_numbers(summary, run.model)),
+        what_was_fitted(run, about.outcome, sum(one["samples"] for one in clients)),
+        who_took_part(run, clients),
+        section(
+            "What left each site",
+            *sent_words.section_parts(run, [getattr(one, "ledger", None) for one in (gains, about.inferred)]),
+        ),
+        section("Model", *_model(run.model, about.feature_names)),
         section("How good it is", paragraph(certificate_sentence(run))),
         "" if about.inferred is None else coefficients_section(about.inferred, about.forest),
         "" if run.evaluation is None else page_section(run.evaluation, about.held_out),
         "" if gains is None else gain_section(gains),
-        _convergence(about, [run]),
-        section("Model", *_model(run.model, about.feature_names)),
+        _convergence(about, {summary["algorithm"]: run}),
         _columns([run]),
         section("History", *_history(run.history)),
-        section("What was sent", *accounts.tables(run.ledger)),
+        section("What was sent, in bytes", *accounts.tables(run.ledger)),
         _making(about, [(summary["algorithm"], summary["hyper_parameters"])], run.seed),
     )
 
@@ -91,11 +105,13 @@ def comparison_page(
             label,
             _ending(run.status, run.message),
             paragraph(certificate_sentence(run)),
-            "" if run.evaluation is None else page_section(run.evaluation, None),
+            "" if run.evaluation is None else page_section(run.evaluation, None, level=3),
             element("h3", "History"),
             *_history(run.history),
-            element("h3", "What was sent"),
-            *accounts.tables(run.ledger),
+            element("h3", "What left each site"),
+            *sent_words.section_parts(run, level=4),
+            element("h3", "What was sent, in bytes"),
+            *accounts.tables(run.ledger, level=4),
             element("h3", "Model"),
             *_model(run.model, about.feature_names),
         )
@@ -106,10 +122,12 @@ def comparison_page(
     return page(
         about.title,
         paragraph(about.described, kind="quiet"),
-        side_by_side or section("Side by side", table(headings, cells), paragraph(said) if said else ""),
-        *(paragraph(badge(row["status"], False), f" {row['algorithm']}: {row['message']}.") for row in failed),
+        *map(paragraph, about.story),
+        side_by_side
+        or section("Side by side", table(headings, cells, label="All runs"), paragraph(said) if said else ""),
+        *(_failed(row) for row in failed),
         costs,
-        _convergence(about, runs.values()),
+        _convergence(about, runs),
         section("One by one", *inner),
         _columns(runs.values()),
         _making(
@@ -175,6 +193,12 @@ def _cell(key: str, value: object) -> Html | str:
     return element("span", text, class_=look) if key == "status" else text
 
 
+def _failed(row: Mapping[str, Any]) -> Html:
+    """Why an algorithm of a comparison has no run; that a problem is not for it is no fault."""
+    good = False if row["status"] in BAD else None
+    return paragraph(badge(row["status"], good), f" {row['algorithm']}: {row['message']}.")
+
+
 def _ending(status: str, message: str) -> Html:
     good = True if status in GOOD else False if status in BAD else None
     return paragraph(badge(LIMITS.get(status, status), good), f" {message[:1].upper()}{message[1:]}.")
@@ -195,12 +219,23 @@ def _first_numbers(summary: Mapping[str, Any], model: object) -> list[tuple[str,
     return [*found, ("seconds", f"{summary['seconds']:.2f}")]
 
 
-def _convergence(about: About, runs: Iterable[Run]) -> Html | str:
+def _convergence(about: About, runs: Mapping[str, Run]) -> Html | str:
+    """The figure, what it says for those who do not see it, and whose lines are grey."""
     if about.figure is None:
         return ""
-    drawn = image(about.figure, f"Convergence: gradient norm and value. {about.title}")
-    told = any(shows_slope(run.history) for run in runs)
-    return section("Convergence", drawn, paragraph(SLOPE, kind="quiet") if told else "")
+    runs = {label: runs[label] for label in about.drawn or runs}
+    ends = "; ".join(_end_in_words(label, run) for label, run in list(runs.items())[:MOST_COLOURED])
+    drawn = image(about.figure, f"Gradient norm and value against rounds and bytes. {about.title}. {ends}.")
+    grey = list(runs)[MOST_COLOURED:]
+    others = paragraph(f"In grey: {', '.join(grey)}.", kind="quiet") if grey else ""
+    told = not grey and any(shows_slope(run.history) for run in runs.values())
+    return section("Convergence", drawn, others, paragraph(SLOPE, kind="quiet") if told else "")
+
+
+def _end_in_words(label: str, run: Run) -> str:
+    norms = [row.gradient_norm for row in run.history if row.gradient_norm is not None]
+    fall = f", gradient norm from {number(norms[0])} to {number(norms[-1])}" if norms else ""
+    return f"{label}: {LIMITS.get(run.status, run.status)} after {rounds_in_words(run.rounds)}{fall}"
 
 
 def _model(model: object, names: Sequence[str] | None) -> list[Html]:

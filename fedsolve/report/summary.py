@@ -41,5 +41,6 @@ def summarise(run: Run, label: str, clients: Sequence[Client] = ()) -> dict[str,
         "clients": [{"name": client.name, "samples": client.n_samples, "weight": client.weight} for client in clients],
         "missing": {name: share for name, share, _ in gaps if share > 0},  # shares of the weight, by raw column
         "unseen": {name: share for name, _, share in gaps if share > 0},
+        "notices": list(run.notices),
         "version": __version__,
     }

@@ -22,6 +22,7 @@ from fedsolve.federation.participation import Participation
 from fedsolve.inference.evaluation import Evaluation
 from fedsolve.loggers import Logger, MLflow, TensorBoard
 from fedsolve.loop.early_stopping import EarlyStopping
+from fedsolve.loop.few_rows import MIN_ROWS
 from fedsolve.loop.patience import Patience
 from fedsolve.loop.stopping import Stopping, StoppingRule
 from fedsolve.losses import Loss, Squared
@@ -239,6 +240,7 @@ class Budget(_Limits):  # type: ignore[misc, valid-type]
     warm_start  the file of a model to begin with (from the folder of the run file), or an algorithm that runs first
     measure     value and gradient norm every so many rounds; 0: only at the end
     checkpoint  true: in the output folder; false: none; or a path
+    min_rows    warn of clients with fewer rows; 1 allows clients of one row, 0 leaves out all warnings of few rows
     """
 
     seed: int = Field(default=0, ge=0, lt=2**64)
@@ -249,6 +251,7 @@ class Budget(_Limits):  # type: ignore[misc, valid-type]
     checkpoint: bool | str = True
     checkpoint_every: int | None = Positive
     resume: bool = False
+    min_rows: int = Field(default=MIN_ROWS, ge=0)
 
     @model_validator(mode="after")
     def _agree(self) -> Budget:

@@ -60,17 +60,17 @@ class FoldFits:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="the weight of the rows of each fold")
     def held_weights(self, client: Client) -> Array:
         """The weight of each fold."""
         return np.array([float(client.xp.sum(self._held(client, fold))) for fold in range(self.folds)])
 
-    @client_step
+    @client_step(sends="losses, gradients and Hessians of each fold")
     def evaluate(self, client: Client, fits: Array, at: tuple[Array, ...]) -> tuple[Evaluation, ...]:
         asked = places("fits", fits, self.folds * len(self.losses), at)
         return tuple(self._evaluate(client, fit, w) for fit, w in zip(asked, at, strict=True))
 
-    @client_step
+    @client_step(sends="losses of each fold at trial points")
     def values_along(
         self, client: Client, fits: Array, at: tuple[Array, ...], steps: tuple[Array, ...], grid: Array
     ) -> tuple[Array, ...]:

@@ -68,13 +68,13 @@ class FoldSums:
 
     # ── clients ──
 
-    @client_step
+    @client_step(sends="sums over the rows of each fold")
     def sums(self, client: Client, questions: Array) -> tuple[Sums, ...]:
         split = [divmod(question, self.folds) for question in places("questions", questions, self._questions)]
         fold_of = fold_of_samples(client, self.folds, self.seed)
         return tuple(_sums(self.designs[design], client, np.flatnonzero(fold_of == fold)) for design, fold in split)
 
-    @client_step
+    @client_step(sends="errors on the rows of each fold")
     def held_out(self, client: Client, questions: Array, at: tuple[Array, ...]) -> tuple[float, ...]:
         errors = []
         # A question comes once for each penalty, of which a client knows nothing; each brings weights of its own.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -69,8 +70,14 @@ def test_demo_for_people_and_again(command: Command) -> None:
     for _ in range(2):  # its folder is its own to replace
         outcome = command("demo")
         assert outcome.status == 0
-        for word in ("hospital-A", "malignant", "distance", *names("algorithm"), "runs/demo"):
+        for word in ("hospital-A", "malignant", "distance", *names("algorithm"), "runs/demo", "made up"):
             assert word in outcome.out
+    assert (
+        outcome.out.index("invented") < outcome.out.index("Newton's method finds it") < outcome.out.index("‖gradient‖")
+    )
+    ran = re.findall(r"^\w+ +(?:converged|finished|diverged|round limit) +(\d+) ", outcome.out, re.MULTILINE)
+    assert len(ran) > 10
+    assert [int(one) for one in ran] == sorted(int(one) for one in ran)
 
 
 @pytest.mark.usefixtures("short")

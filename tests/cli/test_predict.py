@@ -149,3 +149,102 @@ def test_a_model_without_names_counts_the_columns_of_a_header(command: Command, 
     (tmp_path / "new.csv").write_text("p,q\n1,2\n")
     found = command("predict", "nameless.npz", "new.csv", "--json").json["predictions"]
     assert found == model.predict(np.array([[1.0, 2.0]])).tolist()
+
+
+# ── ids ──
+
+
+def test_ids_are_carried_through_as_they_are_written(command: Command, small: fs.LinearModel, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("id,age,c,b,a,ward\n007,4,3,2,1,=A1\n1e5,0,0,0,1,\n")
+    outcome = command("predict", "small.npz", "new.csv", "--id", "ward", "--id", "id")
+    rows = list(csv.reader(outcome.out.splitlines()))
+    assert rows[0] == ["ward", "id", "prediction"]
+    assert [row[:2] for row in rows[1:]] == [["'=A1", "007"], ["", "1e5"]]
+    assert [float(row[2]) for row in rows[1:]] == pytest.approx([30.0, 1.0])
+    found = command("predict", "small.npz", "new.csv", "--id", "id", "--json").json
+    assert found["ids"] == {"id": ["007", "1e5"]}
+    assert "ids" not in command("predict", "small.npz", "new.csv", "--json").json
+
+
+def test_an_id_is_no_feature(command: Command, tmp_path: Path) -> None:
+    """A model without names takes columns by place, without the ids."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = fs.run(fs.Newton(fs.Squared(l2=0.1)), [fs.Client("one", X, X[:, 1])]).model
+    model.save(tmp_path / "nameless.npz")
+    (tmp_path / "new.csv").write_text("p,number,q\n1,77,2\n")
+    found = command("predict", "nameless.npz", "new.csv", "--id", "number", "--json").json
+    assert found["predictions"] == model.predict(np.array([[1.0, 2.0]])).tolist()
+    assert found["ids"] == {"number": ["77"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "words"),
+    [
+        ("a,b,c,age\n1,1,1,1\n", "id", "no column 'id' for --id; expected one of a, b, c, age"),
+        ("id,id,a,b,c,age\n1,1,1,1,1,1\n", "id", "id"),
+    ],
+)
+def test_ids_that_are_not_there(
+    command: Command, small: fs.LinearModel, tmp_path: Path, text: str, given: str, words: str
+) -> None:
+    (tmp_path / "new.csv").write_text(text)
+    outcome = command("predict", "small.npz", "new.csv", "--id", given)
+    assert outcome.status == 2
+    assert words in outcome.sentence
+
+
+def test_ids_are_of_files(command: Command, trained: fs.LinearModel) -> None:
+    assert "is no file" in command("predict", "out", "breast_cancer", "--id", "id").sentence
+
+
+# ── a run that diverged ──
+
+
+@pytest.fixture
+def diverged(command: Command, run_file: Callable[..., Path]) -> Path:
+    file = run_file(('name = "Newton"', 'name = "FedAvg"\nlocal = { steps = 5, step_size = 1e6 }'))
+    outcome = command("run", file, "--output", "bad", "--json")
+    assert outcome.json["status"] == "diverged"
+    return Path("bad")
+
+
+def test_the_model_of_a_run_that_diverged_needs_a_word(command: Command, diverged: Path, table: Path) -> None:
+    for model in (diverged, diverged / "model.npz"):
+        outcome = command("predict", model, table)
+        assert outcome.status == 2
+        assert "diverged" in outcome.sentence
+        assert "--anyway" in outcome.sentence
+    outcome = command("predict", diverged, table, "--anyway")
+    assert outcome.status == 0
+    assert "diverged" in outcome.err
+    assert outcome.out.count("\n") == 51
+
+
+def test_a_model_remembers_how_its_run_ended(command: Command, diverged: Path, tmp_path: Path) -> None:
+    with pytest.warns(fs.errors.DivergedModelWarning, match="diverged"):
+        model = fs.load_model(diverged / "model.npz")
+    assert model.run_status == "diverged"
+    model.with_names(tuple(f"x{i}" for i in range(30))).save(tmp_path / "again.npz")
+    with pytest.warns(fs.errors.DivergedModelWarning, match="diverged"):
+        assert fs.load_model(tmp_path / "again.npz").run_status == "diverged"
+
+
+def test_an_older_model_file_is_judged_by_what_lies_beside_it(
+    command: Command, diverged: Path, table: Path, tmp_path: Path
+) -> None:
+    with pytest.warns(fs.errors.DivergedModelWarning):
+        model = fs.load_model(diverged / "model.npz")
+    model.left_by(None).save(diverged / "model.npz")  # as an earlier version wrote it
+    assert fs.load_model(diverged / "model.npz").run_status is None
+    assert "--anyway" in command("predict", diverged, table).sentence
+    (diverged / "summary.json").unlink()
+    assert command("predict", diverged, table, "--drop", "patient").status == 0
+
+
+@pytest.mark.parametrize(("rounds", "status"), [(1, "rounds"), (50, "converged")])
+def test_other_endings_need_no_word(tmp_path: Path, rounds: int, status: str) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    clients = [fs.Client("one", X, (X[:, 0] + X[:, 1] > 0.1).astype(float))]
+    run = fs.run(fs.Newton(fs.Logistic(l2=0.1)), clients, rounds=rounds)
+    run.model.save(tmp_path / "m.npz")
+    assert fs.load_model(tmp_path / "m.npz").run_status == run.model.run_status == status

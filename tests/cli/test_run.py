@@ -329,3 +329,42 @@ def test_a_link_that_is_too_narrow_is_wrong_input(command: Command, run_file: Ca
     assert outcome.status == 2
     assert "Newton sends more than" in outcome.sentence
     assert "fits what it sends to the link" in outcome.sentence
+
+
+# ── few rows ──
+
+
+def test_a_site_with_few_rows_is_named_once(command: Command, run_file: Callable[..., Path]) -> None:
+    """31 parameters, and a client of 20 rows or a few more."""
+    outcome = command("run", run_file(), "--output", "out")
+    assert outcome.status == 0
+    assert outcome.out.count("The fit has 31 parameters, more than a third of the rows of client") == 1
+    assert "Warning" not in outcome.err
+    assert json.loads(Path("out/summary.json").read_text())["notices"]
+    assert "The fit has 31 parameters" in Path("out/report.html").read_text()
+    quiet = command("run", run_file(("[run]", "[run]\nmin_rows = 0")), "--output", "quiet")
+    assert "The fit has" not in quiet.out
+
+
+def test_a_site_with_one_row_is_rejected_unless_the_file_allows_it(command: Command, tmp_path: Path) -> None:
+    lines = [f"{i % 7},{i % 3},{'a' if i < 20 else 'b'}" for i in range(21)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y,site", *lines]) + "\n")
+    text = """
+        [data]
+        file = "t.csv"
+        target = "y"
+        split_by = "site"
+        [algorithm]
+        name = "Newton"
+        loss = { name = "Squared", l2 = 0.1 }
+        [run]
+        rounds = 5
+        """
+    (tmp_path / "r.toml").write_text(text)
+    outcome = command("run", "r.toml", "--output", "out")
+    assert outcome.status == 2
+    assert "client 'b' has one row" in outcome.sentence
+    assert "[run] min_rows = 1" in outcome.sentence
+    assert not Path("out").exists()
+    (tmp_path / "r.toml").write_text(text + "min_rows = 1\n")
+    assert command("run", "r.toml", "--output", "out").status == 0

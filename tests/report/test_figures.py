@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from fedsolve.loop.history import Row
-from fedsolve.report.figures import blank, convergence, draw_convergence, log_ticks
+from fedsolve.report.figures import GREY, MOST_COLOURED, blank, coloured, convergence, draw_convergence, log_ticks
 
 
 def _history(rounds: int, start: int, each: int) -> list[Row]:
@@ -57,3 +57,31 @@ def test_a_run_of_no_rounds_is_drawn(norm: float | None) -> None:
     rows = [Row(0, value=1.0, gradient_norm=norm)]
     assert convergence({"one": rows}).startswith(b"\x89PNG")
     assert convergence({"one": rows, "two": rows}).startswith(b"\x89PNG")
+
+
+def test_no_colour_is_used_twice() -> None:
+    looks = [coloured(index) for index in range(20)]
+    kept = [look["color"] for look in looks if look["color"] != GREY]
+    assert len(kept) == len(set(kept)) == MOST_COLOURED
+    assert all(look["color"] == GREY for look in looks[MOST_COLOURED:])
+
+
+def test_what_comes_after_six_is_grey_and_one_line_of_the_legend() -> None:
+    rows = [Row(0, 2.0, 1.0), Row(1, 1.5, 0.1)]
+    figure = blank()
+    draw_convergence(figure, {f"run {i}": rows for i in range(9)}, best=1.0, best_name="x")
+    lines = figure.axes[0].get_lines()
+    assert [line.get_color() for line in lines].count(GREY) == 3
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [*(f"run {i}" for i in range(6)), "3 others"]
+
+
+def test_a_line_that_diverges_does_not_squash_the_others() -> None:
+    rows = [Row(0, 2.0, 1.0), Row(1, 1.5, 0.1)]
+    away = [Row(0, 2.0, 1.0), Row(1, 1e14, 1e14)]
+    figure = blank()
+    draw_convergence(figure, {"good": rows, "bad": away}, best=1.0, best_name="x")
+    assert all(axis.get_ylim()[1] <= 100.0 for axis in figure.axes)
+    alone = blank()
+    draw_convergence(alone, {"bad": away}, best=1.0, best_name="x")
+    assert alone.axes[0].get_ylim()[1] >= 1e14

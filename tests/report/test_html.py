@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -158,3 +159,21 @@ def test_the_slope_of_theory_is_explained_where_it_is_drawn(run: fs.Run) -> None
         rows = [summarise(one, "one", clients)]
         made = check(pages.comparison_page(about, rows, {"one": one}, tables.RESULTS))
         assert (pages.SLOPE in "".join(made.text)) == drawn
+
+
+def test_headings_are_in_order_and_tables_have_headers(run: fs.Run) -> None:
+    summary = summarise(run, "Newton")
+    pages_made = (
+        pages.run_page(about(run), run, summary),
+        pages.comparison_page(about(run), [summary], {"Newton": run}, tables.RESULTS),
+    )
+    for text in pages_made:
+        assert '<html lang="en">' in text
+        levels = [int(one) for one in re.findall(r"<h(\d)", text)]
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        assert all(after <= before + 1 for before, after in pairwise(levels))
+        for one in re.findall(r"<table>.*?</table>", text, re.DOTALL):
+            assert '<th scope="col"' in one or 'scope="col"' in one
+            assert 'scope="row"' in one
+        assert all(re.findall(r'<img alt="([^"]*)"', text))

@@ -37,7 +37,7 @@ def functions(
 ) -> Array:
     """f⁰, …, f^T at the points, a row each: one run, whose parts are added up again."""
     algorithm = FFGB(loss, learner, steps=K, step_size=rule, tikhonov=mu, residual=residual)
-    model = run(algorithm, clients, rounds=rounds, tolerance=0, measure=0).model
+    model = run(algorithm, clients, rounds=rounds, tolerance=0, measure=0, min_rows=0).model
     assert isinstance(model, Ensemble)
     f = constant_at(model.constant, np.zeros(len(support)))
     found = [f]

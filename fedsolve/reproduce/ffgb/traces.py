@@ -131,6 +131,7 @@ class Arena:
             algorithm,
             InProcess(self.clients, together=True),
             stopping=[Stopping(rounds=rounds, tolerance=None), watch],
+            min_rows=0,
             seed=self.seed,
             server=self.server,
             warm_start=warm_start,

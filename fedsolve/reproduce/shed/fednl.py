@@ -46,7 +46,8 @@ TRIALS_LARGE = tuple(
 def solve(trial: Trial) -> Run:
     """Plain FedNL from zero: option 2, spectral norm, H_i⁰ the Hessian there."""
     method = FedNL(trial.case.loss, trial.compressor, search=None)
-    return run(method, trial.case.divided(), stopping=Stopping(200, tolerance=None, gradient_norm=TOLERANCE))
+    limits = Stopping(200, tolerance=None, gradient_norm=TOLERANCE)
+    return run(method, trial.case.divided(), stopping=limits, min_rows=0)
 
 
 def gaps(trial: Trial, found: Run) -> list[float]:

@@ -59,7 +59,8 @@ SMALL = (
 
 def solve(case: Case) -> Run:
     """Exact Newton from zero."""
-    return run(Newton(case.loss), case.divided(), stopping=Stopping(30, tolerance=None, gradient_norm=TOLERANCE))
+    limits = Stopping(30, tolerance=None, gradient_norm=TOLERANCE)
+    return run(Newton(case.loss), case.divided(), stopping=limits, min_rows=0)
 
 
 @experiment(

@@ -1,0 +1,127 @@
+"""What was fitted and who took part, in sentences and one table: the first sections of a report."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fedsolve.loop.history import Run
+from fedsolve.models import Model
+from fedsolve.report.html_parts import Html, element, paragraph, section, table
+from fedsolve.text import printable
+
+MOST_SITES = 40  # that the table lists one by one; those that were missing come first
+MOST_ROUNDS = 8  # that a cell lists one by one
+MOST_REASONS = 3
+
+
+def what_was_fitted(run: Run, outcome: str | None = None, rows: int | None = None) -> Html:
+    """The section on model, penalty, data and method."""
+    kind = run.model.in_words if isinstance(run.model, Model) else f"a {type(run.model).__name__}"
+    of = "" if outcome is None else f" of the outcome “{printable(outcome)}”"
+    parts = [f"{kind[:1].upper()}{kind[1:]}{of}{_size(run)}{_penalty(run)}."]
+    classes = getattr(run.model, "classes", None)
+    if classes and len(classes) == 2:
+        parts.append(f"It predicts “{printable(str(classes[1]))}”, as against “{printable(str(classes[0]))}”.")
+    method = f"Method: {type(run.algorithm).__name__}. {_first_sentence(run.algorithm)}".rstrip()
+    if rows:
+        parts.append(f"It was fitted to {rows:,} rows.")
+    return section("What was fitted", paragraph(" ".join(parts)), paragraph(method))
+
+
+def _size(run: Run) -> str:
+    w = getattr(run.model, "w", None)
+    names = getattr(run.model, "input_names", None)
+    columns = f" on {len(names)} column{'' if len(names) == 1 else 's'}" if names else ""
+    return columns if w is None else f"{columns} with {w.size:,} coefficient{'' if w.size == 1 else 's'}"
+
+
+def _penalty(run: Run) -> str:
+    loss = getattr(run.algorithm, "loss", None)
+    given = [f"{name} = {value:g}" for name in ("l2", "l1") if (value := getattr(loss, name, 0.0))]
+    return f", and a penalty ({', '.join(given)})" if given else ""
+
+
+def _first_sentence(algorithm: object) -> str:
+    text = " ".join((type(algorithm).__doc__ or "").split("\n\n")[0].split())
+    # A dataclass without a docstring of its own has its signature in its place.
+    return "" if text.startswith(f"{type(algorithm).__name__}(") else text
+
+
+# ── who took part ──
+
+
+def who_took_part(run: Run, clients: Sequence[Mapping[str, Any]]) -> Html:
+    """The section on the sites: their rows, how many rounds each answered, when it was missing and why."""
+    answered, asked = _rounds(run)
+    missing: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for row in run.history:
+        for name, why in row.missing:
+            missing[name][why].append(row.round)
+    known = {str(one["name"]): one for one in clients}
+    names = sorted(dict.fromkeys([*known, *asked, *missing]), key=lambda name: name not in missing)
+    shown = names[:MOST_SITES]
+    lines = [
+        [
+            name,
+            f"{known[name]['samples']:,}" if name in known else "–",
+            f"{len(answered.get(name, ()))} of {len(asked.get(name, ()))}",
+            _when(missing[name]) if name in missing else "never",
+        ]
+        for name in shown
+    ]
+    parts: list[Html] = [_sentence(names, missing)]
+    headings = [("site", False), ("rows", True), ("rounds answered", True), ("missing", False)]
+    parts.append(table(headings, lines, label="The sites that took part"))
+    if len(names) > len(shown):
+        parts.append(paragraph(f"{len(names) - len(shown):,} more sites are in ledger.csv.", kind="quiet"))
+    said = (
+        "The start is round 0. A site that is not asked in a round, or is missing from it, is not in the round's sums."
+    )
+    return section("Who took part", *parts, paragraph(said, kind="quiet"))
+
+
+def _rounds(run: Run) -> tuple[dict[str, set[int]], dict[str, set[int]]]:
+    """The rounds in which each site answered everything that the algorithm asked, and those in which it was asked."""
+    answered: dict[str, set[int]] = defaultdict(set)
+    asked: dict[str, set[int]] = defaultdict(set)
+    failed: dict[str, set[int]] = defaultdict(set)
+    for record in run.ledger.records:
+        if "algorithm" not in record.purposes:
+            continue
+        for name in record.asked:
+            asked[name].add(record.round)
+        for name in record.answered:
+            answered[name].add(record.round)
+        for name in set(record.asked) - set(record.answered):
+            failed[name].add(record.round)
+    return {name: rounds - failed[name] for name, rounds in answered.items()}, dict(asked)
+
+
+def _sentence(names: Sequence[str], missing: Mapping[str, object]) -> Html:
+    count = f"{len(names):,} site{'' if len(names) == 1 else 's'}"
+    if not missing:
+        return paragraph(f"{count} took part, and nobody was missing from a round.")
+    others = f"{len(missing):,} of them {'was' if len(missing) == 1 else 'were'} missing from some round"
+    return paragraph(element("strong", f"{count} took part; {others}."))
+
+
+def _when(reasons: Mapping[str, Sequence[int]]) -> str:
+    said = [f"{_ranges(rounds)}: {printable(why) or 'no reason given'}" for why, rounds in reasons.items()]
+    more = [f"{len(said) - MOST_REASONS} other reasons"] if len(said) > MOST_REASONS else []
+    return "; ".join([*said[:MOST_REASONS], *more])
+
+
+def _ranges(rounds: Sequence[int]) -> str:
+    """Rounds with neighbours joined: "rounds 2 to 5, 8"."""
+    runs: list[list[int]] = []
+    for one in sorted(set(rounds)):
+        if runs and one == runs[-1][-1] + 1:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    said = [str(one[0]) if len(one) == 1 else f"{one[0]} to {one[-1]}" for one in runs]
+    if len(said) > MOST_ROUNDS:
+        return f"{len(set(rounds)):,} rounds, the first {runs[0][0]} and the last {runs[-1][-1]}"
+    return f"round{'' if len(set(rounds)) == 1 else 's'} {', '.join(said)}"

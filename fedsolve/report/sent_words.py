@@ -1,0 +1,226 @@
+"""What left each site, in words: "a gradient of 14 numbers, 8 times". From the ledger, and from what each client step
+says of itself (`@client_step(sends="a gradient")`); a step that says nothing is called by its name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fedsolve.data.preprocessing import Preprocess
+from fedsolve.federation.joining import Joining
+from fedsolve.federation.ledger import Ledger
+from fedsolve.federation.protocol import collect, steps, what_it_sends
+from fedsolve.inference.evaluation import Evaluation
+from fedsolve.inference.federation_gain import FederationGain
+from fedsolve.inference.standard_errors import StandardErrors
+from fedsolve.loop.history import Run
+from fedsolve.loop.measure_protocols import Inspect, Measure
+from fedsolve.report.html_parts import Html, element, paragraph
+from fedsolve.report.tables import size
+
+MOST_GROUPS = 6  # of sites that sent different things; more are described together
+MOST_NAMED = 6  # sites in a heading
+
+# Why it was asked: by the protocol, or else by the purpose of the call.
+WHY = {
+    "session": "to join",
+    "preprocess": "to agree on the columns",
+    "evaluation": "to judge the model on held-out rows",
+    "gain": "to see who gains by joining",
+    "summary": "to compute standard errors",
+    "stopping": "to decide when to stop",
+    "inspect": "to check the fit",
+    "setup": "to prepare the fit",
+    "algorithm": "to fit the model",
+    "measure": "to measure how good the fit is",
+}
+MEANINGS = {
+    "gradient": (
+        "A gradient says how the fit would have to change to suit a site's rows better: one number for each "
+        "coefficient, an average over all rows of the site."
+    ),
+    "Hessian": (
+        "A Hessian says how certain that is in each direction: a number for each pair of coefficients, again an "
+        "average over all rows of the site."
+    ),
+    "eigenvectors": "Eigenvectors are the directions in which a site's rows say most, and eigenvalues how much.",
+    "loss": "The loss is how badly the model fits: an average over all rows of the site.",
+    "curvature": "A bound on the curvature is one number that says how large a step may be.",
+}
+# Protocols that a run has under fixed names, for a run that no longer has its session.
+KNOWN: dict[str, type[object]] = {
+    "session": Joining,
+    "measure": Measure,
+    "inspect": Inspect,
+    "preprocess": Preprocess,
+    "evaluation": Evaluation,
+    "gain": FederationGain,
+    "summary": StandardErrors,
+}
+LIMITS = (
+    "Nothing else left a site, except the reason it gave where it could not answer. Replies are not encrypted against "
+    "the server and no noise is added: whoever runs the server can read each of them. Averages over many rows say "
+    "little of a single one; over few rows, or with many coefficients, they can say much."
+)
+SIMULATED = (
+    "This run was a simulation: the rows of all sites were on one computer. This is what would have left each site."
+)
+
+
+@dataclass
+class Replies:
+    """How often a site answered one call, and with how many numbers at the least and at the most."""
+
+    times: int = 0
+    least: int = 0
+    most: int = 0
+
+    def note(self, numbers: int) -> None:
+        """One more reply."""
+        self.least = numbers if not self.times else min(self.least, numbers)
+        self.most = max(self.most, numbers)
+        self.times += 1
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        return self.times, self.least, self.most
+
+
+Calls = dict[tuple[str, str], Replies]  # by what was sent and why
+
+
+def section_parts(run: Run, later: Sequence[Ledger | None] = (), level: int = 3) -> list[Html]:
+    """The content of the section: a list for each group of sites that sent the same, and what its words mean. `later`
+    are the ledgers of what was asked after the run, and `level` is that of the headings."""
+    ledger = _with_later(run.ledger, later)
+    parts: list[Html] = []
+    used: list[str] = []
+    for sites, calls in _groups(ledger, phrases(run)):
+        lines = [f"{sentence(phrase, replies)}, {why}" for (phrase, why), replies in calls.items()]
+        used += lines
+        parts += [element(f"h{level}", sites), element("ul", *(element("li", line) for line in lines))]
+    total = ledger.total(None)
+    said = f"In all, the sites sent {size(total.bytes_up)}, and received {size(total.bytes_down)}."
+    meanings = [meaning for word, meaning in MEANINGS.items() if any(word in line for line in used)]
+    here = [paragraph(SIMULATED)] if _is_simulated(run) else []
+    return [*here, *parts, paragraph(said), *map(paragraph, meanings), paragraph(LIMITS)]
+
+
+def sentence(phrase: str, replies: Replies) -> str:
+    """A phrase with its numbers: "a gradient of 14 numbers, 8 times"."""
+    counted = _counted(replies.least, replies.most)
+    simple = phrase.startswith("a ") and not any(word in phrase for word in (" and ", " of ", " by ", ",", " that "))
+    if counted and simple and replies.most > 1:
+        phrase = f"{phrase} of {counted}"
+    elif counted:
+        phrase = f"{phrase} ({counted})"
+    return f"{phrase[:1].upper()}{phrase[1:]}, {_times(replies.times)}"
+
+
+def phrases(run: Run) -> dict[str, str]:
+    """What the replies to each call are, by the name of the call in the ledger, as far as the steps say so."""
+    found: dict[str, str] = {}
+    for name, kind in KNOWN.items():
+        for step, function in _steps_of(kind):
+            if (said := what_it_sends(function)) is not None and "{" not in said:
+                found[f"{name}.{step}"] = said
+    protocols = dict(collect("algorithm", run.algorithm))
+    if run.session is not None:
+        protocols.update(run.session.fed.protocols)
+    for name, protocol in protocols.items():
+        for step, function in steps(protocol).items():
+            said = what_it_sends(function)
+            if said is None:
+                found.pop(f"{name}.{step}", None)
+            else:
+                found[f"{name}.{step}"] = said.format(self=protocol) if "{self." in said else said
+    return found
+
+
+def _steps_of(kind: type[object]) -> Iterator[tuple[str, Callable[..., object]]]:
+    for name in dir(kind):
+        step = getattr(kind, name, None)
+        if callable(step) and what_it_sends(step) is not None:
+            yield name, step
+
+
+def _with_later(ledger: Ledger, later: Sequence[Ledger | None]) -> Ledger:
+    """A ledger with what was sent after it; the ledger of an open session has the run's own records, too."""
+    known = {id(record) for record in ledger.records}
+    added = [record for one in later if one is not None for record in one.records if id(record) not in known]
+    return Ledger([*ledger.records, *added])
+
+
+def _groups(ledger: Ledger, named: Mapping[str, str]) -> Iterator[tuple[str, Calls]]:
+    """Sites that sent the same, with what they sent."""
+    by_client = _by_client(ledger, named)
+    if not by_client:
+        return
+    groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for client, calls in by_client.items():
+        groups[tuple((name, replies.key) for name, replies in calls.items())].append(client)
+    if len(groups) == 1:
+        yield "Each site sent", next(iter(by_client.values()))
+    elif len(groups) <= MOST_GROUPS:
+        for clients in sorted(groups.values(), key=len, reverse=True):
+            yield f"{_listed(clients)} sent", by_client[clients[0]]
+    else:
+        yield "Each site sent at most", _most(by_client)
+
+
+def _by_client(ledger: Ledger, named: Mapping[str, str]) -> dict[str, Calls]:
+    found: dict[str, Calls] = {}
+    for record in ledger.records:
+        numbers = record.scalars_up[1:].tolist()  # the first row is the envelope
+        keys = [
+            (named.get(call) or _by_name(call), _why(purpose, call))
+            for purpose, call in zip(record.purposes, record.calls, strict=True)
+        ]
+        for place, client in enumerate(record.answered):
+            calls = found.setdefault(client, {})
+            for row, key in enumerate(keys):
+                calls.setdefault(key, Replies()).note(int(numbers[row][place]))
+    return found
+
+
+def _most(by_client: Mapping[str, Calls]) -> Calls:
+    """What no site exceeded."""
+    found: Calls = {}
+    for calls in by_client.values():
+        for key, one in calls.items():
+            so_far = found.setdefault(key, Replies(one.times, one.least, one.most))
+            so_far.times, so_far.most = max(so_far.times, one.times), max(so_far.most, one.most)
+            so_far.least = min(so_far.least, one.least)
+    return found
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) > MOST_NAMED:
+        return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} other sites"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _counted(least: int, most: int) -> str:
+    if not most:
+        return ""
+    if least == most:
+        return "one number" if most == 1 else f"{most:,} numbers"
+    return f"{least:,} to {most:,} numbers"
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
+def _why(purpose: str, call: str) -> str:
+    return WHY.get(call.partition(".")[0]) or WHY.get(purpose, purpose)
+
+
+def _by_name(call: str) -> str:
+    return f"the reply of the step “{call.rpartition('.')[2]}”"
+
+
+def _is_simulated(run: Run) -> bool:
+    """Whether the clients' rows were with the server; assumed where that is not known."""
+    return run.session is None or hasattr(run.session.transport, "clients")
