@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from fedsolve.errors import ConfigError, WrongType
+from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client, client_step
 from fedsolve.federation.federation import Federation
 from fedsolve.local import GradientSteps, LocalSolver, QuantisedUploads, first_step, step_in_round
@@ -79,9 +79,7 @@ class FedAvg:
 
     @client_step(sends="the change of its own model, rounded")
     def quantised_update(self, client: Client, w: Array, step_size: float) -> Quantised:
-        if self.uploads is None:
-            raise WrongType("this FedAvg sends models as they are, and was asked to quantise one")
-        return self.uploads.of(client, self.local_update(client, w, step_size) - w)
+        return (self.uploads or QuantisedUploads()).of(client, self.local_update(client, w, step_size) - w)
 
     # ── server ──
 

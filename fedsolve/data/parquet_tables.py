@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,7 +52,9 @@ def read_parquet_table(path: FilePath, how: Reading | None = None, kinds: Mappin
 
 def _arrow(path: FilePath) -> Any:
     try:
-        return importlib.import_module("pyarrow.parquet")
+        import pyarrow.parquet as found
+
+        return found
     except ImportError:
         raise DataError(
             f'{path}: reading parquet files needs pyarrow: pip install "fedsolve[parquet]", or save it as csv'

@@ -72,7 +72,7 @@ class Evaluation:
     exchanges: int = 6
     bins: int = 512
 
-    purpose: ClassVar[Purpose] = "measure"
+    purpose: ClassVar[Purpose] = "setup"  # which a link is not charged for
 
     def __post_init__(self) -> None:
         for name in ("every", "least", "exchanges", "bins"):

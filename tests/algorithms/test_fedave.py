@@ -12,7 +12,7 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.cli.main import app
-from fedsolve.errors import ConfigError, WrongType
+from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client, Memory
 from fedsolve.federation.transports import InProcess, Processes
 from fedsolve.losses.footprint import Sizes
@@ -365,11 +365,6 @@ def test_bits_are_8_or_16(bits: Any) -> None:
 def test_uploads_are_uploads() -> None:
     with pytest.raises(ConfigError, match="uploads is QuantisedUploads"):
         fs.FedAvg(LOSS, uploads=8)  # type: ignore[arg-type]
-
-
-def test_a_client_quantises_only_where_it_was_agreed() -> None:
-    with pytest.raises(WrongType, match="as they are"):
-        fedave(3).quantised_update(federation(1)[0], np.zeros(2), 0.1)
 
 
 def test_the_theory_of_early_stopping_has_no_quantisation() -> None:

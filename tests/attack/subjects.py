@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import fedsolve as fs
+from fedsolve.complexity.suboptimality import Curved
 from fedsolve.curvature.compressors import RankR
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
 from fedsolve.data.fitted_transform import Transform
@@ -25,6 +26,7 @@ from fedsolve.diagnose.contraction import Contraction
 from fedsolve.diagnose.heterogeneity import Heterogeneity
 from fedsolve.diagnose.input_distances import InputDistance
 from fedsolve.errors import ConfigError
+from fedsolve.estimators.centring import CENTRED
 from fedsolve.features import RandomFourier
 from fedsolve.federation.client import Client
 from fedsolve.federation.client_runtime import Runtime, Served
@@ -134,6 +136,11 @@ def _others() -> Iterator[tuple[str, Any, Client]]:
     yield "stopping", fs.EarlyStopping(fs.Squared(intercept="free")), Client("several", _inputs(9, 3), _inputs(9, 2))
     judged = judged_rows()
     yield "gain", fs.FederationGain(fs.Squared(l2=0.1)), judged
+    for loss, client in _losses():
+        if not loss.l1 and loss.features is None and client.y.ndim == 1 and not isinstance(client.X, sp.csr_array):
+            yield "summary", fs.StandardErrors(loss), client
+    yield "curved", Curved(fs.Logistic(l2=0.1)), dense()
+    yield "preprocess", CENTRED, dense()
     yield "preprocess", Preprocess(), dense()
     yield "preprocess", Preprocess(centre=False), sparse()
     yield "preprocess", Preprocess(SCHEMA), table()
@@ -305,6 +312,9 @@ class Maker:
     def held_bins_w(self) -> SentModel:
         assert self.loss is not None
         return send(self.loss.model(self.weights()))
+
+    def any_intercept(self) -> float:
+        return 0.25
 
     def any_line(self) -> np.ndarray:
         return np.array([0.1, 0.9])
