@@ -14,7 +14,9 @@ FedsolveError
 │   ├── ClientInputError  because of its data or of what it was asked to do with it; an InputError too
 │   ├── ClientMismatch    because it was started otherwise than the server; a ProtocolMismatch too
 │   ├── MemoryLost        the client no longer has the memory the server builds on
-│   └── LinkExceeded      a reply larger than the client's link allows; an InputError too
+│   ├── LinkExceeded      a reply larger than the client's link allows; an InputError too
+│   └── ClientRefused     because its site's policy does not allow it; an InputError too
+├── PolicyRefusal         a site's policy does not allow what it was asked; names the rule
 ├── NotRemembered         a step builds on something its client has not been told; a KeyError too
 ├── ProtocolMismatch      the two sides differ in version, protocol or hyper-parameters
 ├── QuorumNotReached      too few clients answered
@@ -105,6 +107,18 @@ class MemoryLost(ClientError):
 
 class LinkExceeded(ClientError, InputError):
     """A reply larger than the client's link allows in this round."""
+
+
+class ClientRefused(ClientError, InputError):
+    """A site's policy does not allow what it was asked."""
+
+
+class PolicyRefusal(FedsolveError):
+    """A site's policy does not allow what it was asked. The message names the rule, and says nothing of single rows."""
+
+    def __init__(self, rule: str, text: str) -> None:
+        self.rule = rule
+        super().__init__(f"{text} (rule {rule!r} of this site's policy)")
 
 
 class NotRemembered(FedsolveError, KeyError):

@@ -56,7 +56,7 @@ def site_intercepts(
         raise ConfigError(f"reference is the name of a client, one of {', '.join(names)}; got {reference!r}")
     ordered = tuple(names) if full else (reference, *(name for name in names if name != reference))
     site = Categorical(column, ordered, unseen="error", drop_first=not full)
-    made = [_named(client, column) for client in clients]
+    made = [with_site_column(client, column) for client in clients]
     found = made[0].feature_names
     assert found is not None
     return made, Preprocess(Schema((*_columns(preprocess, found[:-1]), site)))
@@ -71,7 +71,8 @@ def _columns(preprocess: Preprocess | None, names: Sequence[str]) -> tuple[Colum
     return tuple(preprocess._numeric(name) for name in names)
 
 
-def _named(client: Client, column: str) -> Client:
+def with_site_column(client: Client, column: str = "site") -> Client:
+    """The client with a last column in which every row has the client's name."""
     X, names = client.X, client.feature_names
     if sp.issparse(X):
         raise DataError(f"client {client.name!r}: X is sparse, and a column of names is not: use X.toarray()")
@@ -84,7 +85,7 @@ def _named(client: Client, column: str) -> Client:
         client.name, with_name(X, client.name), y, s, offset=offset, feature_names=(*names, column), link=client.link
     )
     made.classes, made.numbering = client.classes, client.numbering
-    made._held = None if held is None else _named(held, column)
+    made._held = None if held is None else with_site_column(held, column)
     return made
 
 

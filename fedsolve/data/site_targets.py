@@ -31,6 +31,7 @@ def site_targets(
     classes: Sequence[object] | None = None,
     positive: Positive | None = None,
     binary: bool = False,
+    alone: bool = False,
 ) -> Targets:
     """Each site's targets, and what the numbers 0, 1, … stand for, if anything.
 
@@ -40,6 +41,7 @@ def site_targets(
         classes: All labels, in the order in which they are numbered.
         positive: Which values are 1, where all others are 0.
         binary: Whether the loss takes two classes, so that labels other than 0 and 1 become these.
+        alone: Whether there are sites elsewhere, so that a label may occur at none of these.
 
     Raises DataError, with file and line, for missing targets and for labels that were not declared.
     """
@@ -59,7 +61,7 @@ def site_targets(
         return found, tuple(names)
     (name,) = names
     if positive is not None:
-        return _positive(tables, name, positive)
+        return _positive(tables, name, positive, alone)
     if classes is not None:
         return _declared(tables, name, checked_classes(classes, f"target {name!r}"))
     return _agreed(tables, name, binary)
@@ -75,7 +77,7 @@ def _check_present(table: Table, name: str) -> None:
         )
 
 
-def _positive(tables: Mapping[str, Table], name: str, positive: Positive) -> Targets:
+def _positive(tables: Mapping[str, Table], name: str, positive: Positive, alone: bool) -> Targets:
     labels = {key(one) for table in tables.values() for one in set(table.columns[name].tolist())}
     if not isinstance(positive, str | int | float) or key(positive) not in labels:
         wanted = condition(positive)
@@ -92,7 +94,7 @@ def _positive(tables: Mapping[str, Table], name: str, positive: Positive) -> Tar
         raise UnknownName(f"label of {name} for positive", str(positive), sorted(map(_shown, labels))[:MOST_SHOWN])
     _check_kind(tables, name, wanted)
     found = {site: wanted.holds(table.columns[name]).astype(np.float64) for site, table in tables.items()}
-    if not any(y.any() for y in found.values()):
+    if not alone and not any(y.any() for y in found.values()):
         known = sorted(labels, key=str)[:20]
         raise DataError(
             f"positive = {positive!r} holds of no row of any site; {name} is {some(list(map(_shown, known)))}"

@@ -95,6 +95,7 @@ def load_sites(
     missing_target: Literal["error", "drop"] = "error",
     sites: Mapping[str, SiteReading] | None = None,
     folder: Path | None = None,
+    alone: bool = False,
     **how: Unpack[ReadingKeys],
 ) -> Sites:
     """Read one csv or parquet file per site.
@@ -114,6 +115,7 @@ def load_sites(
         missing_target: "drop" to leave out rows without a target, weight or offset, instead of rejecting them.
         sites: What is different at single sites, by name; see `SiteReading`.
         folder: Where relative paths start.
+        alone: Whether these are only some of the sites, as where one organisation reads its own file.
         how: How all files are read: `header`, `names`, `na`, `delimiter`, `decimal`, `thousands`, `encoding`, `skip`,
             `skip_footer`. What is not given is recognised for each file by itself.
 
@@ -136,7 +138,7 @@ def load_sites(
     if complete or missing_target == "drop":
         tables, dropped = complete_rows(tables, _needed(roles, features, complete))
         notes += dropped
-    y, found = site_targets(tables, target, classes, positive, binary)
+    y, found = site_targets(tables, target, classes, positive, binary, alone)
     clients = tuple(_client(name, table, features, y[name], roles, found) for name, table in tables.items())
     return Sites(clients, features, found, tuple(notes))
 

@@ -61,7 +61,7 @@ def _steps(runtime: Runtime, request: Request) -> list[Step]:
 
 def _memories(runtimes: Sequence[Runtime], request: Request) -> list[Memory]:
     """What the first clients start from: those that agreed to the same, build on their latest reply, and have NumPy
-    arrays and a link without limit."""
+    arrays, a link without limit and no guard."""
     _, attempt, _, _, number, used, _, _ = request.preamble
     memories: list[Memory] = []
     if not 0 < len(request.arguments) <= MOST_CALLS:
@@ -74,7 +74,7 @@ def _memories(runtimes: Sequence[Runtime], request: Request) -> list[Memory]:
         known = versions[used]
         if known.get(JOINED) is not runtime.joined or runtime.agreed is not agreed:
             break
-        if not client.is_numpy or client.link is not UNLIMITED:
+        if not client.is_numpy or client.link is not UNLIMITED or runtime.guard is not None:
             break
         memories.append(Memory(known, runtime.types))
     return memories

@@ -26,11 +26,11 @@ from fedsolve.errors import (
     WireError,
 )
 from fedsolve.federation.client import Client
+from fedsolve.federation.client_owner import Guard, Store
 from fedsolve.federation.joining import JOINED
 from fedsolve.federation.link_meter import Meter, used_before, used_so_far, write_down
 from fedsolve.federation.links import UNLIMITED
 from fedsolve.federation.memory import Memory, scope_of
-from fedsolve.federation.memory_store import MemoryStore
 from fedsolve.federation.served_steps import Joined, Served, ServedStep, check_arguments
 from fedsolve.federation.versions import still_needed
 from fedsolve.typing import Value
@@ -67,19 +67,24 @@ class AgreedCall(NamedTuple):
 
 
 class Runtime:
-    """Answers requests for one client with the protocols it was started with."""
+    """Answers requests for one client with the protocols it was started with.
+
+    store  where it keeps its memory between restarts; None: nowhere
+    guard  what its owner allows beyond that; None: everything
+    """
 
     def __init__(
         self,
         client: Client,
         protocols: Mapping[str, object] | Served,
-        store: MemoryStore | None = None,
+        store: Store | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self.client = client
         self.serves = protocols if isinstance(protocols, Served) else Served(protocols)
         client.protocols, client.fingerprints = self.serves.protocols, self.serves.fingerprints
         self.steps, self.types = self.serves.steps, self.serves.types
-        self.store = store
+        self.store, self.guard = store, guard
         self.attempt = 0  # of the server that joined last
         self.versions: dict[int, dict[str, Value]] = {0: {}}  # the newest is the last of them
         self.joined: Joined = None  # what was agreed, as last seen in the memory
@@ -136,10 +141,14 @@ class Runtime:
                 client.enter(memory, (head.seed, head.round, head.exchange, index), call.scope)
                 if meter is not None:
                     client.room = meter.room(wire.PREAMBLE_SIZE + ENVELOPE_RESERVE)
+                if self.guard is not None:
+                    self.guard.before(route, call.protocol, arguments.value, client)
                 if client.is_numpy:
                     part = Part(call.function(call.protocol, client, **arguments.value))
                 else:
                     part = self._converted(call, arguments.value)
+                if self.guard is not None:
+                    self.guard.after(route, call.protocol, part, client)
                 if meter is not None:
                     meter.add(route, self.serves.purposes[route[0]], part.size)
                 results.append(part)

@@ -70,7 +70,7 @@ def read_text(path: Path) -> str:
 
 def parse(text: str, name: str = "run file") -> Config:
     """The same from text."""
-    tables = _tables(text, name)
+    tables = toml_tables(text, name)
     if not tables:
         empty = ConfigError(f"{name} is empty; every key is in docs/run-file.md, and this is a small run file:")
         empty.add_note(MINIMAL)
@@ -81,7 +81,7 @@ def parse(text: str, name: str = "run file") -> Config:
         raise ConfigError(f"{name}: {'; '.join(in_words(error.errors()))}") from None
 
 
-def _tables(text: str, name: str) -> dict[str, object]:
+def toml_tables(text: str, name: str) -> dict[str, object]:
     """The text as TOML, nested no deeper than a run file can be: what is deeper would cost time, and then the stack."""
     too_deep = f"{name} nests tables or lists more than {MOST_DEPTH} deep, which no run file does"
     if _LONG_KEY.search(text):

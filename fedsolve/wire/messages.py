@@ -113,6 +113,7 @@ _ERRORS: dict[str, type[errors.ClientError]] = {
     "DataError": errors.ClientInputError,
     "ConfigError": errors.ClientInputError,
     "UnknownName": errors.ClientInputError,
+    "PolicyRefusal": errors.ClientRefused,
 }
 
 

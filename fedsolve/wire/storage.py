@@ -66,13 +66,15 @@ def write_atomically(path: Path, *pieces: bytes) -> None:
         _sync_folder(path.parent)
 
 
-def append_text(path: Path, text: str) -> None:
-    """Add text to the end of a file, which is made if it is not there."""
+def append_text(path: Path, text: str, sync: bool = False) -> None:
+    """Add text to the end of a file, which is made if it is not there; with `sync`, wait until it is on disk."""
     with writing(path):
         check_own_file(path)
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINKS | BINARY, 0o666)
         try:
             _write(handle, text.encode())
+            if sync:
+                os.fsync(handle)
         finally:
             os.close(handle)
 

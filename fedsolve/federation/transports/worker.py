@@ -63,14 +63,14 @@ def _runtimes(clients: Sequence[Client], protocols: Mapping[str, object]) -> dic
 
 def _serve(end: socket.socket, runtimes: Mapping[str, Runtime], threads: int) -> None:
     """Answer until the server is gone."""
-    threading.Thread(target=_leave_with_server, args=[end], daemon=True).start()
+    threading.Thread(target=leave_with_server, args=[end], daemon=True).start()
     with threadpool_limits(threads):
         send_message(end, READY)
         while True:
             _answer(end, runtimes)
 
 
-def _leave_with_server(end: socket.socket) -> None:
+def leave_with_server(end: socket.socket) -> None:
     """A server that was killed cannot end us, and a step may compute for hours before it tries to reply."""
     if hasattr(select, "poll"):
         hang_up = select.poll()

@@ -1,0 +1,33 @@
+"""What the owner of a client may add to its runtime: a policy that is asked about every call, and a place for its
+memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from fedsolve.federation.client import Client
+from fedsolve.typing import Value
+from fedsolve.wire.encoding import Part
+from fedsolve.wire.messages import Route
+
+
+class Guard(Protocol):
+    """What a site's own policy has to say about a call: it raises, and the call fails."""
+
+    def before(self, route: Route, protocol: object, arguments: Mapping[str, Value], client: Client) -> None:
+        """Called when the arguments have been checked against the step's annotations, before the step runs."""
+
+    def after(self, route: Route, protocol: object, reply: Part, client: Client) -> None:
+        """Called with what the step gives, before it becomes part of a reply."""
+
+
+class Store(Protocol):
+    """Where a client keeps its memory, so that it may restart."""
+
+    def write(self, attempt: int, versions: Mapping[int, dict[str, Value]]) -> None:
+        """Replace what is stored; raise, and leave it, if that is impossible."""
+
+    def read(self, types: frozenset[type]) -> tuple[int, dict[int, dict[str, Value]]]:
+        """The attempt and the versions that were written last; 0 and {0: {}} if there are none."""
+        ...

@@ -1,0 +1,124 @@
+"""The policy of a site, asked before and after every call of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fedsolve.errors import PolicyRefusal
+from fedsolve.federation.client import Client
+from fedsolve.federation.joining import Joining
+from fedsolve.inference.evaluation import Evaluation
+from fedsolve.losses import LinearLoss, Loss
+from fedsolve.sites.audit import Spent
+from fedsolve.sites.consent import is_refused
+from fedsolve.sites.policy import Policy
+from fedsolve.sites.row_guard import RowGuard
+from fedsolve.typing import Array, Value
+from fedsolve.wire.encoding import Part
+from fedsolve.wire.messages import Route
+
+# Arguments in the shape of a model that are directions, products of gradients or units, and no points. An argument that
+# is not listed here is taken for a point, also one of an algorithm that is still to be written.
+DIRECTIONS = frozenset({"g", "d", "r", "v", "p", "c", "step", "units", "mean", "centre", "scale"})
+FEW_NUMBERS = 64  # that every reply may have, however small the table
+
+
+class CallGuard:
+    """Holds the rules of a policy for one run.
+
+    spent  what the run has been given before this process started
+    """
+
+    def __init__(self, policy: Policy, protocols: Mapping[str, object], spent: Spent) -> None:
+        self.policy, self.spent = policy, spent
+        self.rows = RowGuard(policy)
+        loss = getattr(protocols.get("algorithm"), "loss", None)
+        self.loss = loss if isinstance(loss, Loss) else None
+
+    def request(self) -> None:
+        """Called once for every request, before its calls."""
+        if self.spent.requests >= self.policy.requests:
+            raise PolicyRefusal("requests", f"the run has been answered {self.spent.requests} times, and no more are")
+        if self.spent.bytes >= self.policy.bytes:
+            raise PolicyRefusal("bytes", f"the run has been sent {self.spent.bytes:,} bytes, and no more are")
+
+    def before(self, route: Route, protocol: object, arguments: Mapping[str, Value], client: Client) -> None:
+        """Raise PolicyRefusal for a call that is not answered."""
+        if isinstance(protocol, Joining):
+            self._check_rows(client)
+            return
+        step = f"{type(protocol).__name__}.{route[1]}"
+        if is_refused(self.policy, protocol, route[1]):
+            raise PolicyRefusal("refuse", f"{step} is never answered here")
+        if self.spent.steps[step] >= self.policy.questions:
+            raise PolicyRefusal("questions", f"{step} has been answered {self.spent.steps[step]} times in this run")
+        for name, value in arguments.items():
+            _check_not_by_row(step, name, value, client)
+        loss = getattr(protocol, "loss", None) or self.loss
+        if isinstance(loss, LinearLoss) and route[0] != "preprocess":
+            self._check_point(loss, arguments, client)
+
+    def after(self, route: Route, protocol: object, reply: Part, client: Client) -> None:
+        """Raise PolicyRefusal for a reply that does not leave."""
+        if isinstance(protocol, Joining | Evaluation):  # which counts in bins of at least so many rows
+            return
+        cells = client.n_samples * client.X.shape[1]
+        most = max(FEW_NUMBERS, int(self.policy.share_of_cells * cells))
+        if reply.scalars > most:
+            raise PolicyRefusal(
+                "share_of_cells",
+                f"a reply of {reply.scalars:,} numbers to {type(protocol).__name__}.{route[1]}, and at most {most:,} "
+                f"leave, {self.policy.share_of_cells:g} for each of the {cells:,} cells here",
+            )
+
+    def _check_rows(self, client: Client) -> None:
+        held = client.held
+        for what, count in (("learn from", client.n_samples), ("judge by", None if held is None else held.n_samples)):
+            if count is not None and count < self.policy.min_rows:
+                raise PolicyRefusal("min_rows", f"there are fewer than {self.policy.min_rows} rows to {what} here")
+
+    def _check_point(self, loss: LinearLoss, arguments: Mapping[str, Value], client: Client) -> None:
+        counts = client.counts
+        shape = loss.shape(client.design.shape[1], tuple(client.y.shape[1:]))
+        parameters, most = int(np.prod(shape)), self.policy.parameters_per_row * client.n_samples
+        if parameters > most:
+            raise PolicyRefusal(
+                "parameters_per_row",
+                f"the model has {parameters} parameters, and with {client.n_samples} rows at most {int(most)} are "
+                "fitted here",
+            )
+        for name, value in arguments.items():
+            for point in _points(name, value, shape):
+                self.rows.judge(loss, client, client.localise(point))
+        size = arguments.get("step_size")
+        if isinstance(size, float) and not size * loss.smoothness(client) <= self.policy.largest_step:
+            raise PolicyRefusal(
+                "largest_step",
+                f"a local step of {size:g}, over {self.policy.largest_step:g} times what the curvature here allows",
+            )
+        client.counts = counts  # what the policy computes is not the run's
+
+
+def _points(name: str, value: Value, shape: tuple[int, ...]) -> list[Array]:
+    """The points among the arguments of a step: arrays in the shape of the model, or stacks of them."""
+    if name in DIRECTIONS:
+        return []
+    if isinstance(value, tuple | list):
+        return [point for one in value for point in _points(name, one, shape)]
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+        return []
+    if value.shape == shape:
+        return [value]
+    if value.ndim == len(shape) + 1 and value.shape[1:] == shape:
+        return list(value)
+    return []
+
+
+def _check_not_by_row(step: str, name: str, value: Value, client: Client) -> None:
+    """No step of the library takes something for each row: that could be weights, or a mask, that leave one."""
+    if isinstance(value, np.ndarray) and value.ndim and value.shape[0] == client.n_samples > 1:
+        width = client.X.shape[1]
+        if client.n_samples > 3 * (width + 1):
+            raise PolicyRefusal("min_rows", f"{step} got {name} with an entry for each row, which no step takes here")

@@ -1,0 +1,125 @@
+"""One site in one run: encoded requests in, encoded answers out, everything that leaves written down first."""
+
+from __future__ import annotations
+
+import hashlib
+
+from fedsolve.errors import (
+    FedsolveError,
+    LinkExceeded,
+    MemoryLost,
+    NotRemembered,
+    PolicyRefusal,
+    ProtocolMismatch,
+    StorageError,
+    WireError,
+)
+from fedsolve.federation.client_runtime import Runtime, failure_of
+from fedsolve.sites.audit import AuditLog, shape_of
+from fedsolve.sites.call_guard import CallGuard
+from fedsolve.sites.consent import check_terms, what_leaves
+from fedsolve.sites.run_store import RunStore
+from fedsolve.sites.site_data import SiteRows, load_rows
+from fedsolve.sites.site_file import SiteFile
+from fedsolve.sites.terms import Terms
+from fedsolve.wire import encoding as wire
+from fedsolve.wire.messages import Failure, Reply, Request
+
+# Errors whose words are about messages, rules and files of the library, and never about cells of the data. Of all
+# others only the class and the place leave; their words are in the site's own log.
+SPEAKING = (PolicyRefusal, ProtocolMismatch, WireError, LinkExceeded, MemoryLost, NotRemembered, StorageError)
+
+
+class Site:
+    """Answers the requests of one run from a site's own data, as far as its policy allows.
+
+    Raises PolicyRefusal, before any data is read, if the site takes no part in the run; DataError for data that is not
+    as its description says; StorageError if the data, or the terms of the run, changed since the run began here.
+    """
+
+    def __init__(self, about: SiteFile, terms: Terms) -> None:
+        self.about, self.terms = about, terms
+        self.log = AuditLog(about.audit_log)
+        try:
+            protocols = check_terms(about, terms)
+        except PolicyRefusal as error:
+            self.log.write("refused", terms.run, rule=error.rule, said=str(error))
+            raise
+        found: SiteRows = load_rows(about, terms, protocols)
+        agreed = {"terms": terms.mark(), "data file": found.file_mark, "rows": found.rows_mark}
+        self.client, self.notes = found.client, found.notes
+        self.store = RunStore(about.store / "runs" / terms.run, agreed)
+        self.guard = CallGuard(about.policy, protocols, self.log.spent(terms.run))
+        self.runtime = Runtime(self.client, protocols, self.store, self.guard)
+        facts = {"rows": self.client.n_samples, "may_send": what_leaves(protocols), "terms": terms.mark()}
+        self.log.write("run", terms.run, **facts)
+
+    def answer(self, data: bytes) -> bytes:
+        """The encoded answer to an encoded request."""
+        try:
+            request = Request.decode(data, self.runtime.types)
+        except WireError as error:
+            return self._failed(failure_of(wire.peek(data), "decode", error), error)
+        answer = self._answered(request)
+        if isinstance(answer, Failure):
+            return self._failed(answer, answer.cause)
+        encoded = answer.encode()
+        try:
+            self._write_down(request, answer, encoded)
+        except StorageError as error:
+            return failure_of(request.preamble, "session.audit", error).encode()
+        return encoded
+
+    def _answered(self, request: Request) -> Reply | Failure:
+        try:
+            self.guard.request()
+        except PolicyRefusal as error:
+            return failure_of(request.preamble, "session.request", error)
+        return self.runtime.answer(request)
+
+    def _write_down(self, request: Request, reply: Reply, encoded: bytes) -> None:
+        head = request.preamble
+        calls = [
+            {
+                "step": self._named(route),
+                "shape": shape_of(part.value),
+                "numbers": part.scalars,
+                "bytes": part.size,
+            }
+            for route, part in zip(request.routes.value, reply.results, strict=True)
+        ]
+        line = self.log.write(
+            "sent",
+            self.terms.run,
+            attempt=head.attempt,
+            round=head.round,
+            exchange=head.exchange,
+            number=head.number,
+            calls=calls,
+            bytes=len(encoded),
+            hash=hashlib.blake2b(encoded, digest_size=16).hexdigest(),
+        )
+        self.guard.spent.note(line)
+
+    def _named(self, route: list[str]) -> str:
+        step = self.runtime.steps[route[0], route[1]]
+        return f"{type(step.protocol).__name__}.{route[1]}"
+
+    def _failed(self, failure: Failure, cause: BaseException | None) -> bytes:
+        """What went wrong, in words that say nothing of the rows. The words themselves stay in the log."""
+        event = "refused" if isinstance(cause, PolicyRefusal) else "failed"
+        facts = {"rule": cause.rule} if isinstance(cause, PolicyRefusal) else {}
+        told = failure if cause is None or isinstance(cause, SPEAKING) else without_words(failure, cause)
+        try:
+            self.log.write(event, self.terms.run, step=failure.step, said=failure.text, **facts)
+        except StorageError as error:
+            return failure_of(failure.preamble, "session.audit", error).encode()
+        return told.encode()
+
+
+def without_words(failure: Failure, cause: BaseException) -> Failure:
+    """A failure that says where and what class, and no more."""
+    place = failure.text.rpartition("(")[2] if not isinstance(cause, FedsolveError) else ""
+    at = f" ({place}" if place.endswith(")") else ""
+    text = f"{type(cause).__name__} in {failure.step}{at}; its words are in this site's own audit log"
+    return Failure(failure.preamble, failure.kind, failure.step, text)
