@@ -105,8 +105,7 @@ def load_sites(
         target: The column to predict, or a list of several.
         weight, offset: Columns with a weight for each row, and with an offset of its prediction.
         drop: Columns that are no features. A site may lack them.
-        schema: What the columns are; then a cell that is no number in a numeric column is rejected with its line, and
-            the columns have the schema's order.
+        schema: What the columns are, in their order; a cell that is no number in a numeric column is then rejected.
         numbers: Whether every feature must be a number; for use without a schema.
         classes: All labels of the target in order; by default the sorted labels of all sites.
         positive: Which values of the target are 1: a label, a list of labels, "> 0", or "1..4".
@@ -114,8 +113,7 @@ def load_sites(
         complete: True to leave out rows with a missing cell; or the columns that may not be missing.
         missing_target: "drop" to leave out rows without a target, weight or offset, instead of rejecting them.
         sites: What is different at single sites, by name; see `SiteReading`.
-        folder: Where relative paths start.
-        alone: Whether these are only some of the sites, as where one organisation reads its own file.
+        folder, alone: Where relative paths start; and whether there are other sites elsewhere, with other labels.
         how: How all files are read: `header`, `names`, `na`, `delimiter`, `decimal`, `thousands`, `encoding`, `skip`,
             `skip_footer`. What is not given is recognised for each file by itself.
 

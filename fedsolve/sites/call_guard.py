@@ -10,6 +10,8 @@ from fedsolve.errors import PolicyRefusal
 from fedsolve.federation.client import Client
 from fedsolve.federation.joining import Joining
 from fedsolve.inference.evaluation import Evaluation
+from fedsolve.learners import Stumps, Trees
+from fedsolve.learners.shared_bins import SharedBins
 from fedsolve.losses import LinearLoss, Loss
 from fedsolve.sites.audit import Spent
 from fedsolve.sites.consent import is_refused
@@ -54,15 +56,15 @@ class CallGuard:
             raise PolicyRefusal("refuse", f"{step} is never answered here")
         if self.spent.steps[step] >= self.policy.questions:
             raise PolicyRefusal("questions", f"{step} has been answered {self.spent.steps[step]} times in this run")
-        for name, value in arguments.items():
-            _check_not_by_row(step, name, value, client)
+        if isinstance(protocol, SharedBins):
+            self._check_counts()
         loss = getattr(protocol, "loss", None) or self.loss
         if isinstance(loss, LinearLoss) and route[0] != "preprocess":
             self._check_point(loss, arguments, client)
 
     def after(self, route: Route, protocol: object, reply: Part, client: Client) -> None:
         """Raise PolicyRefusal for a reply that does not leave."""
-        if isinstance(protocol, Joining | Evaluation):  # which counts in bins of at least so many rows
+        if isinstance(protocol, Joining | Evaluation | SharedBins):  # what they count has rules of its own
             return
         cells = client.n_samples * client.X.shape[1]
         most = max(FEW_NUMBERS, int(self.policy.share_of_cells * cells))
@@ -72,6 +74,11 @@ class CallGuard:
                 f"a reply of {reply.scalars:,} numbers to {type(protocol).__name__}.{route[1]}, and at most {most:,} "
                 f"leave, {self.policy.share_of_cells:g} for each of the {cells:,} cells here",
             )
+
+    def _check_counts(self) -> None:
+        kinds = [f"{kind.__name__}.{step}" for kind in (Trees, Stumps) for step in ("cell_counts", "values_at")]
+        if sum(self.spent.steps[one] for one in kinds) >= self.policy.counts:
+            raise PolicyRefusal("counts", f"rows have been counted {self.policy.counts} times for this run")
 
     def _check_rows(self, client: Client) -> None:
         held = client.held
@@ -114,11 +121,3 @@ def _points(name: str, value: Value, shape: tuple[int, ...]) -> list[Array]:
     if value.ndim == len(shape) + 1 and value.shape[1:] == shape:
         return list(value)
     return []
-
-
-def _check_not_by_row(step: str, name: str, value: Value, client: Client) -> None:
-    """No step of the library takes something for each row: that could be weights, or a mask, that leave one."""
-    if isinstance(value, np.ndarray) and value.ndim and value.shape[0] == client.n_samples > 1:
-        width = client.X.shape[1]
-        if client.n_samples > 3 * (width + 1):
-            raise PolicyRefusal("min_rows", f"{step} got {name} with an entry for each row, which no step takes here")

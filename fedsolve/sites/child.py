@@ -22,7 +22,7 @@ from fedsolve.errors import FedsolveError
 from fedsolve.federation.transports.channel import send_message, wait_for_message
 from fedsolve.federation.transports.worker import leave_with_server
 from fedsolve.sites.audit import AuditLog
-from fedsolve.sites.site import SPEAKING, Site
+from fedsolve.sites.site import SPEAKING, Site, told_of
 from fedsolve.sites.site_file import SiteFile, read_site_file
 from fedsolve.sites.terms import Terms
 
@@ -44,7 +44,8 @@ def main(number: int) -> None:
             about = read_site_file(Path(message.head.decode()))
             site = Site(about, Terms.from_json(message.body.decode()))
         except Exception as error:  # reported, not hidden: it becomes this site's answer to every request
-            send_message(end, TROUBLE + type(error).__name__.encode(), _words(about, error).encode())
+            _note(about, error)
+            send_message(end, TROUBLE + type(error).__name__.encode(), told_of(error).encode())
             return
         with threadpool_limits(about.threads):
             send_message(end, READY)
@@ -53,12 +54,10 @@ def main(number: int) -> None:
                 send_message(end, ANSWER, site.answer(cast(bytes, request.body)))
 
 
-def _words(about: SiteFile | None, error: Exception) -> str:
-    """What may be told of a site that could not start; the rest is for its own log."""
-    if isinstance(error, SPEAKING) or about is None:
-        return str(error)
+def _note(about: SiteFile | None, error: Exception) -> None:
+    """Keep the words of an error at the site: on standard error, and in its log."""
     said = f"{type(error).__name__}: {error}"
     print(said, file=sys.stderr)
-    with suppress(FedsolveError):  # then standard error alone has it
-        AuditLog(about.audit_log).write("failed", "", step="start", said=said)
-    return f"{type(error).__name__} when this site started; its words are in the site's own audit log"
+    if about is not None and not isinstance(error, SPEAKING):
+        with suppress(FedsolveError):  # then standard error alone has it
+            AuditLog(about.audit_log).write("failed", "", step="start", said=said)

@@ -28,6 +28,8 @@ def check_terms(site: SiteFile, terms: Terms) -> dict[str, object]:
         _check_allowed(site.policy, name, protocol)
     for name, table in terms.protocols.items():
         for key, value in _settings(table):
+            if key == "landmarks" and not site.policy.landmarks:
+                raise PolicyRefusal("landmarks", f"{name} has landmarks, with which a server can look for a known row")
             if key in _FEWEST and isinstance(value, int) and value < site.policy.min_rows:
                 said = _FEWEST[key].format(value, site.policy.min_rows)
                 raise PolicyRefusal("min_rows", f"{name} asks for {said}; at least {site.policy.min_rows} are allowed")

@@ -24,8 +24,11 @@ class Policy:
                         default
     refuse              steps that are never answered, such as "local_minimiser" or "Newton.evaluate"
     columns             the columns that a run may use; None: all that the site file declares
+    landmarks           whether features may compare rows with points that the run names (Nyström maps): with a narrow
+                        kernel that tells whether somebody is among the rows
     requests, bytes     how many requests of one run are answered, and how many bytes it may be sent, restarts included
     questions           how often a single step is answered in one run
+    counts              how often a run may count rows between bounds that it chooses, as trees do to agree on bins
 
     How many rows stand behind an answer:
 
@@ -47,9 +50,11 @@ class Policy:
     also: tuple[str, ...] = ("Evaluation", "StandardErrors", "FederationGain", "EarlyStopping")
     refuse: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
+    landmarks: bool = False
     requests: int = 5000
     bytes: int = 2**30
     questions: int = 3000
+    counts: int = 24
     min_rows: int = 5
     parameters_per_row: float = 1 / 3
     share_of_cells: float = 0.5
@@ -58,7 +63,7 @@ class Policy:
     largest_step: float = 10.0
 
     def __post_init__(self) -> None:
-        for name in ("requests", "bytes", "questions", "min_rows"):
+        for name in ("requests", "bytes", "questions", "counts", "min_rows"):
             if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
                 raise ConfigError(f"policy.{name} is a whole number from 1 on, got {getattr(self, name)!r}")
         for name in ("parameters_per_row", "share_of_cells", "largest_loss", "largest_step"):

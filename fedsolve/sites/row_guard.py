@@ -17,7 +17,7 @@ import numpy as np
 
 from fedsolve.errors import PolicyRefusal
 from fedsolve.federation.client import Client
-from fedsolve.losses import LinearLoss
+from fedsolve.losses import LinearLoss, Softmax
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.sites.policy import Policy
 from fedsolve.typing import Array
@@ -45,7 +45,7 @@ class RowGuard:
         self._judge_fit(loss, client, eta)
         s = None if client.sample_weight is None else to_numpy(client.sample_weight)
         factors = _by_row(to_numpy(loss.derivative(client.xp, eta, loss.targets(client))), s)
-        curvature = loss.curvature(client.xp, eta, loss.targets(client))
+        curvature = _curvature(loss, client, eta)
         if curvature is not None:
             self._judge_one(_by_row(to_numpy(curvature), s), "all of the curvature")
         self._judge_change(factors)
@@ -83,6 +83,13 @@ def _by_row(values: np.ndarray, s: np.ndarray | None) -> np.ndarray:
     """One number for each row: with several outputs the norm of theirs."""
     found = values if values.ndim == 1 else np.sqrt((values.reshape(len(values), -1) ** 2).sum(axis=1))
     return found if s is None else found * s
+
+
+def _curvature(loss: LinearLoss, client: Client, eta: Array) -> Array | None:
+    """How much each row adds to a Hessian; None: all alike."""
+    if isinstance(loss, Softmax):  # the trace of diag(p) − p pᵀ
+        return 1.0 - client.xp.sum(loss.responses(client.xp, eta) ** 2, axis=1)
+    return loss.curvature(client.xp, eta, loss.targets(client))
 
 
 def _mean_error(loss: LinearLoss, client: Client, eta: Array) -> float:

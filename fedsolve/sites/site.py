@@ -40,11 +40,7 @@ class Site:
     def __init__(self, about: SiteFile, terms: Terms) -> None:
         self.about, self.terms = about, terms
         self.log = AuditLog(about.audit_log)
-        try:
-            protocols = check_terms(about, terms)
-        except PolicyRefusal as error:
-            self.log.write("refused", terms.run, rule=error.rule, said=str(error))
-            raise
+        protocols = self._accepted()
         found: SiteRows = load_rows(about, terms, protocols)
         agreed = {"terms": terms.mark(), "data file": found.file_mark, "rows": found.rows_mark}
         self.client, self.notes = found.client, found.notes
@@ -53,6 +49,18 @@ class Site:
         self.runtime = Runtime(self.client, protocols, self.store, self.guard)
         facts = {"rows": self.client.n_samples, "may_send": what_leaves(protocols), "terms": terms.mark()}
         self.log.write("run", terms.run, **facts)
+
+    def _accepted(self) -> dict[str, object]:
+        """The protocols of the run. No data has been read yet, so whatever is wrong with the terms may be told."""
+        try:
+            return check_terms(self.about, self.terms)
+        except FedsolveError as error:
+            refusal = (
+                error if isinstance(error, PolicyRefusal | ProtocolMismatch) else PolicyRefusal("terms", str(error))
+            )
+            rule = getattr(refusal, "rule", "library")
+            self.log.write("refused", self.terms.run, rule=rule, said=str(refusal))
+            raise refusal from error
 
     def answer(self, data: bytes) -> bytes:
         """The encoded answer to an encoded request."""
@@ -115,6 +123,13 @@ class Site:
         except StorageError as error:
             return failure_of(failure.preamble, "session.audit", error).encode()
         return told.encode()
+
+
+def told_of(error: Exception) -> str:
+    """What a server is told of a site that cannot start: nothing that may be about its rows."""
+    if isinstance(error, SPEAKING):
+        return str(error)
+    return f"{type(error).__name__} when this site started; its words are in the site's own audit log"
 
 
 def without_words(failure: Failure, cause: BaseException) -> Failure:

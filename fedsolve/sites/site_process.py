@@ -49,18 +49,18 @@ class SiteProcess:
         replaced by the next request."""
         until = None if deadline is None else time.monotonic() + deadline
         if self.trouble is not None:
-            return _failure(request, *self.trouble)
+            return failure(request, *self.trouble)
         if self._channel is not None and self._is_behind():
             self.close()
         try:
             self._start()
             if not self._wait_until_ready(until):
-                return None if self.trouble is None else _failure(request, *self.trouble)
+                return None if self.trouble is None else failure(request, *self.trouble)
             assert self._channel is not None
             self._channel.send(ANSWER, request)
             message = self._next(until)
         except EOFError:
-            return _failure(request, "SiteCrashed", f"the site's computing process {self._ended()}")
+            return failure(request, "SiteCrashed", f"the site's computing process {self._ended()}")
         self._owed = message is None
         return None if message is None else bytes(message.body)
 
@@ -141,5 +141,6 @@ class SiteProcess:
         self._ended()
 
 
-def _failure(request: bytes, kind: str, text: str) -> bytes:
+def failure(request: bytes, kind: str, text: str) -> bytes:
+    """An encoded answer that says why there is none."""
     return Failure(wire.peek(request), kind, "session", text).encode()

@@ -1,4 +1,4 @@
-"""Four invented hospitals, each with a file and a site file of its own, and the same rows as clients of a simulation."""
+"""Four invented hospitals, each with a file and a site file of its own, and the same rows as simulated clients."""
 
 from __future__ import annotations
 
