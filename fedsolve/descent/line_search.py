@@ -109,6 +109,11 @@ class Armijo:
         loss = self._objective
         return value + proximal.penalty(w, loss.l1_weights(w.shape)) if loss.l1 else value
 
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the objective has a slope everywhere."""
+        return not self._objective.l1
+
     def accepts(self, before: float, after: float, decrease: float, gradient_fell: bool) -> bool:
         """Whether the full step lowers the objective enough.
 
@@ -159,11 +164,19 @@ class Armijo:
         slopes, values = fed.exchange(
             Mean(self.slopes, w=step.w, p=step.p, steps=steps), Mean(self.losses_along, w=step.w, p=step.p, steps=steps)
         )
+        return self._flat_enough(slopes, values <= values[0] + rounding(values[0]))
+
+    def backtrack_level(self, fed: Federation, step: Step) -> float:
+        """`backtrack_by_slopes` along a step on which no value rises above rounding: slopes alone, in a reply of the
+        same size as values."""
+        slopes = fed.mean(self.slopes, w=step.w, p=step.p, steps=self.grid())
+        return self._flat_enough(slopes, np.ones(len(slopes), dtype=bool))
+
+    def _flat_enough(self, slopes: Array, level: Array) -> float:
         if slopes[0] >= 0:  # not a descent direction for those who answered
             return 0.0
-        level = values <= values[0] + rounding(values[0])
         passing = (slopes[1:] <= (1 - 2 * self.alpha) * -slopes[0]) & level[1:]
-        return float(steps[1:][passing][0]) if passing.any() else 0.0
+        return float(self.grid()[1:][passing][0]) if passing.any() else 0.0
 
     @property
     def _objective(self) -> LinearLoss:

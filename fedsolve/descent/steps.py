@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from fedsolve.descent.line_search import Armijo, Step
+from fedsolve.descent.line_search import Armijo, Step, rounding
 from fedsolve.federation.federation import Federation
 from fedsolve.numerics.linalg import norm
 from fedsolve.typing import Array
@@ -70,6 +70,16 @@ class Attempt(Generic[P]):
         after, fell = self.search.total(trial.value, trial.w), self.steepness(trial) <= self.slope
         return self.search.accepts(self.total, after, self.step.decrease, fell)
 
+    def is_level(self, trial: P) -> bool:
+        """Whether the objective is the same to rounding from one end of the step to the other, as its model says and
+        its values show; it is convex, so what lies between is no higher. Slopes then still tell; but not those of an
+        l1 penalty, which has none at 0."""
+        if not self.search.is_smooth:
+            return False
+        after = self.search.total(trial.value, trial.w)
+        noise = rounding(self.total, after)
+        return trial.cohort == self.cohort and self.step.decrease <= noise and after <= self.total + noise
+
     def shortened(self, values: Array, same_cohort: bool = True) -> float:
         """After a rejected trial: the η that the clients' values along the step let pass; 0 if there is none.
 
@@ -98,6 +108,8 @@ def try_step(fed: Federation, attempt: Attempt[P], visit: Callable[[Array], P], 
         return Tried(trial, True, 1.0)
     if forget:
         fed.take_back()
+    if attempt.is_level(trial):
+        return Tried(trial, False, attempt.search.backtrack_level(fed, attempt.step))
     values = attempt.search.values_along(fed, attempt.step)
     return Tried(trial, False, attempt.shortened(values, same_cohort=trial.cohort == attempt.cohort))
 

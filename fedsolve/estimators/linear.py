@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from fedsolve.data.centring import CENTRED, raw_intercept
 from fedsolve.data.preprocessing import Preprocess
 from fedsolve.errors import ConfigError
 from fedsolve.estimators.base import FederatedEstimator
-from fedsolve.estimators.centring import CENTRED, raw_intercept
 from fedsolve.estimators.site_rows import Problem
 from fedsolve.inference.summarised import Errors, Summary
 from fedsolve.losses.penalised import Intercept

@@ -17,8 +17,8 @@ from fedsolve.wire.messages import Purpose, Route
 # Calls that measure are not charged to the link, so often in a round: a run asks once along with the algorithm, and
 # once more at its end.
 FREE_MEASUREMENTS = 4
-# Calls that set up a run, ask at its end whether it has found a minimum, or judge it by held-out rows are not charged, so
-# often in an attempt: joining and preprocessing take six, the last question up to a hundred, a diagnosis some two
+# Calls that set up a run, ask at its end whether it has found a minimum, or judge it by held-out rows are not charged,
+# so often in an attempt: joining and preprocessing take six, the last question up to a hundred, a diagnosis some two
 # hundred, an evaluation some twenty, and one in every round of the history.
 FREE_SETUPS = 1000
 

@@ -116,6 +116,39 @@ def test_where_values_are_equal_to_rounding_the_gradient_decides() -> None:
         assert attempt(fed, 1e-7, p).accepts(fed.visit(np.array([1e-7 - p]))) is accepted
 
 
+class Level(Federation):
+    """10⁶ + w², whose values near 0 are what rounding makes of them; slopes are not."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda w: 1e6 if w == 1e-7 else 1e6 + 1e-9)
+
+    def mean(self, step: object, *, w: np.ndarray, p: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        if getattr(step, "__name__", "") != "slopes":
+            return super().mean(step, w=w, p=p, steps=steps)
+        self.asked.append("slopes")
+        return np.array([-2 * float((w - eta * p)[0]) * float(p[0]) for eta in steps])
+
+
+@pytest.mark.parametrize(("p", "reached"), [(3e-7, -0.5e-7), (5e-7, -0.25e-7), (8e-7, 0.0)])
+def test_a_step_that_is_rejected_below_rounding_is_shortened_by_slopes(p: float, reached: float) -> None:
+    """φ(η) = (w − ηp)²: the first η of 1, ½, … with φ′(η) ≤ (1 − 2α)|φ′(0)| has |w − ηp| < w. Values, all equal to
+    rounding, would let pass whatever chance makes equal."""
+    fed = Level()
+    found = descend(fed, attempt(fed, 1e-7, p), fed.visit)
+    assert found is not None
+    assert found.w[0] == pytest.approx(reached, abs=1e-15)
+    assert fed.asked == [pytest.approx(1e-7 - p), "slopes", pytest.approx(reached, abs=1e-15)]
+
+
+def test_with_an_l1_penalty_values_decide_below_rounding_too() -> None:
+    fed, search = Level(), Armijo().of(fs.Squared(l1=1e-3))
+    here = fed.visit(np.array([1e-7]))
+    step = Step.along(here.w, np.array([3e-7]), here.gradient)
+    fed.asked.clear()
+    try_step(fed, Attempt.at(here, step, search), fed.visit)
+    assert fed.asked[1:] == ["search"]
+
+
 def test_the_l1_penalty_is_part_of_what_is_compared() -> None:
     """The smooth part falls and the objective rises: rejected in full, and by every part of the grid."""
     search = Armijo().of(fs.Squared(l1=1.0))

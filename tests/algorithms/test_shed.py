@@ -85,7 +85,8 @@ def literal(clients: list[fs.Client], renewals: set[int], d: int, squared: bool)
             rho, least = rho + p_i * r, least + p_i * falling[-1]
         g = gradient(clients, w, squared)
         step, eta = np.linalg.solve(H, g), 1.0
-        while not squared and value(clients, w - eta * step) > value(clients, w) - 1e-4 * eta * step @ g:
+        noise = 16 * np.finfo(float).eps * value(clients, w)  # a smaller difference of two values means nothing
+        while not squared and value(clients, w - eta * step) > value(clients, w) - 1e-4 * eta * step @ g + noise:
             eta /= 2
         w = w - eta * step
         yield {"w": w, "H": H, "at": at, "c": 1 - least / rho, "eta": eta}

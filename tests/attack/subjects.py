@@ -21,12 +21,12 @@ import fedsolve as fs
 from fedsolve.complexity.suboptimality import Curved
 from fedsolve.curvature.compressors import RankR
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
+from fedsolve.data.centring import CENTRED
 from fedsolve.data.fitted_transform import Transform
 from fedsolve.diagnose.contraction import Contraction
 from fedsolve.diagnose.heterogeneity import Heterogeneity
 from fedsolve.diagnose.input_distances import InputDistance
 from fedsolve.errors import ConfigError
-from fedsolve.estimators.centring import CENTRED
 from fedsolve.features import RandomFourier
 from fedsolve.federation.client import Client
 from fedsolve.federation.client_runtime import Runtime, Served

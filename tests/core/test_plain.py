@@ -484,7 +484,8 @@ def test_no_table_builds_what_it_may_not(kind: str, plain: Any) -> None:
             "preprocessing",
             {"name": "Preprocess", "schema": [{"name": "age", "impute": "median"}]},
             ConfigError,
-            r"preprocessing.schema\['age'\].impute must be 'mean' or 'keep' or 'complete' or a number or 'none', got 'median'",
+            r"preprocessing.schema\['age'\].impute must be 'mean' or 'keep' or 'complete' or a number or 'none', "
+            r"got 'median'",
         ),
         (
             "feature map",
