@@ -18,7 +18,7 @@ from fedsolve.data.schema import Categorical
 from fedsolve.errors import ConfigError
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
-from fedsolve.runfiles.proposed_run_file import Outcome, Wanted, outcome_of, run_file_text
+from fedsolve.runfiles.proposed_run_file import Outcome, Wanted, outcome_of, penalty_notes, run_file_text
 from fedsolve.tables.cells import MISSING, key
 from fedsolve.tables.outcomes import Positive
 from fedsolve.wire.storage import write_atomically
@@ -57,7 +57,7 @@ def init(files: Sequence[str], asked: Asked, as_json: bool) -> int:
     outcome = outcome_of(wanted, proposal.target)
     folder = asked.output.parent
     text = run_file_text(proposal, wanted, outcome, folder, shlex.join(["fedsolve", *sys.argv[1:]]))
-    notes = [*proposal.notes, *_read_as_it_will_be(text, asked.output, proposal)]
+    notes = [*proposal.notes, *penalty_notes(proposal), *_read_as_it_will_be(text, asked.output, proposal)]
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(asked.output, text.encode())
 

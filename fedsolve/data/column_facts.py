@@ -22,7 +22,15 @@ from fedsolve.errors import DataError
 
 MOST_CODES = 10  # different whole numbers up to which a column may hold codes of categories
 MOSTLY = 0.9  # the share of numbers above which a text in a column is a mistake
-_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?")
+_DATE = re.compile(
+    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?|\d{1,2}:\d{2}(:\d{2})?"
+)
+# Numbers with something beside them: 45%, € 12, (12), <0.5, 3.5 kg.
+_NUMBER = r"[+-]?\d[\d.,]*"
+_UNITS = r"%|‰|[€$£¥₹]|kg|m?g|[µu]g|[md]?l|[cm]?m|mmhg|mg/dl|mmol/l|bpm|years|yrs|days"
+_DRESSED = re.compile(
+    rf"[<>≤≥~≈]=?\s*{_NUMBER}|\({_NUMBER}\)|{_NUMBER}\s?({_UNITS})|[€$£¥₹]\s?{_NUMBER}", re.IGNORECASE
+)
 
 Kind = Literal["number", "text", "empty"]
 
@@ -34,6 +42,8 @@ class ColumnFacts:
     levels     how often each value occurs, of a text column or of few whole numbers; empty for other columns
     distinct   how many different values there are
     code       a number that looks like a code for "missing", and how often it occurs
+    dates      whether every value is a date or a time, also as 20240131
+    rounded    whether whole numbers are too long to be kept exactly
     zeros      how often a number is 0
     """
 
@@ -45,6 +55,7 @@ class ColumnFacts:
     whole: bool = False
     consecutive: bool = False
     dates: bool = False
+    rounded: bool = False
     code: float | None = None
     zeros: int = 0
     low: float = math.nan
@@ -76,8 +87,30 @@ def _text(table: Table, name: str, values: Array, missing: int) -> ColumnFacts:
             f"{table.where(row, name)}: {values[row]!r} is not a number, and {share:.0%} of the column are; correct "
             f"it, or say --na {name}={values[row]} if it means that the value is missing"
         )
+    _check_dressed(table, name, values, counts, numbers)
     dates = all(_DATE.fullmatch(str(cell)) for cell in counts)
     return ColumnFacts("text", len(values), missing, len(counts), dict(counts), dates=dates)
+
+
+def _check_dressed(
+    table: Table, name: str, values: Array, counts: Counter[str | float], numbers: set[str | float]
+) -> None:
+    """Raise DataError for many different numbers with something beside them, which would be as many categories."""
+    dressed = {cell for cell in counts if cell not in numbers and _DRESSED.fullmatch(str(cell))}
+    if dressed and len(counts) > MOST_CODES and len(dressed) + len(numbers) == len(counts):
+        row = next(row for row, cell in enumerate(values) if cell in dressed)
+        raise DataError(
+            f"{table.where(row, name)}: {values[row]!r} is a number with something beside it; write plain numbers in "
+            f"all rows, or leave the column out with --drop {name}"
+        )
+
+
+def _are_dates(found: Array) -> bool:
+    """Whether all of these whole numbers are days, as in 20240131."""
+    months, days = found // 100 % 100, found % 100
+    return len(found) >= 3 and bool(
+        ((found >= 18500101) & (found < 21010101) & (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)).all()
+    )
 
 
 def _number(table: Table, name: str, values: Array, missing: int) -> ColumnFacts:
@@ -101,6 +134,8 @@ def _number(table: Table, name: str, values: Array, missing: int) -> ColumnFacts
         levels,
         whole,
         whole and len(found) == len(observed) and found[-1] - found[0] + 1 == len(found),
+        whole and _are_dates(found),
+        name in table.rounded,
         code=code,
         zeros=int(counts[found == 0].sum()),
         low=float(away.min()) if len(away) else math.nan,

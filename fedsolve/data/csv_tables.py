@@ -25,13 +25,23 @@ from pathlib import Path
 import numpy as np
 
 from fedsolve.data.dataset import Array
+from fedsolve.data.doubtful_numbers import Doubts, doubts
 from fedsolve.data.missing_markers import Markers, Na, markers_for
-from fedsolve.data.text_files import SEPARATORS, FilePath, decoded, open_file, recognised_delimiter, records
+from fedsolve.data.text_files import (
+    SEPARATORS,
+    FilePath,
+    declared_delimiter,
+    decoded,
+    open_file,
+    recognised_delimiter,
+    records,
+)
 from fedsolve.data.written_numbers import Marks, Odd, check_points, recognised_marks
 from fedsolve.errors import DataError, InputError
 from fedsolve.tables.cells import key
 from fedsolve.tables.column_names import checked_names
 
+EMPTY = np.zeros(0)
 CHUNK = 20_000  # rows
 MOST_ODD = 1_000  # different cells of a column that are looked at to recognise how numbers are written
 _TOTALS = {"total", "totals", "grand total", "sum", "summe", "gesamt", "insgesamt", "totaal", "totale", "suma"}
@@ -105,6 +115,7 @@ class Table:
     facts: tuple[str, ...] = ()
     header_line: int | None = None
     unit: str = "line"  # what `lines` counts
+    rounded: frozenset[str] = frozenset()  # columns whose whole numbers are too long to be kept exactly
 
     @property
     def name(self) -> str:
@@ -160,10 +171,11 @@ class _CsvFile:
             text = read.text
             for _ in range(how.skip):
                 text = text.partition("\n")[2]
+            self.declared, text = declared_delimiter(text)
             self.text, self.encoding = text, read.encoding
             self.spaced = not text.isascii() or " " in text or "\t" in text  # else there is nothing to strip
             self.joined = re.search(r"_\d", text) is not None  # 12_3, which Python reads as 123
-            self.delimiter = how.delimiter or recognised_delimiter(path, text)
+            self.delimiter = how.delimiter or self.declared or recognised_delimiter(path, text)
             self.header_line, self.names, self.width = self._names()
         self.markers = markers_for(self.names, how.na, str(path), how.shared_na)
         self.also_missing: set[str] = set()
@@ -175,16 +187,28 @@ class _CsvFile:
             columns, lines, odd = self._read(given)
             marks = given
             if self.how.decimal is None and self.how.thousands is None:
-                marks = recognised_marks(str(self.path), self._undeclared(odd))
+                before = self._undeclared(odd)
+                marks = recognised_marks(str(self.path), before)
                 if marks != given:
                     columns, lines, odd = self._read(marks)
                     if marks.decimal == ",":
-                        check_points(str(self.path), self._undeclared(odd))
+                        check_points(str(self.path), self._undeclared(odd), before)
             if self._missing_too(odd):
                 columns, lines, odd = self._read(marks)
         self._check_totals(columns, lines)
         self._check_numbers(odd)
-        return Table(self.path, columns, lines, self._facts(marks), self.header_line)
+        again = self._doubts(columns, marks)
+        return Table(
+            *(self.path, columns, lines, (*self._facts(marks), *again.facts), self.header_line), rounded=again.rounded
+        )
+
+    def _doubts(self, columns: Mapping[str, Array], marks: Marks) -> Doubts:
+        ends = f'["\\s{re.escape(self.delimiter)}]'
+        zeros = re.search(rf"(?:^|{ends})[+-]?0\d+(?:$|{ends})", self.text) is not None
+        points = marks.are_plain and self.how.decimal is None and self.how.thousands is None
+        # A column of categories may hold any codes.
+        wanted = {name: values if self.kinds.get(name) != "category" else EMPTY for name, values in columns.items()}
+        return doubts(self.path, wanted, self._rows(), zeros=zeros, points=points)
 
     def _undeclared(self, odd: Mapping[str, Odd]) -> dict[str, Odd]:
         return {name: one for name, one in odd.items() if self.kinds.get(name) != "category"}
@@ -232,7 +256,8 @@ class _CsvFile:
                 names = names[:-1]  # each record ends in a separator
         if len(row) != len(names) and not (len(row) == len(names) + 1 and row[-1] == ""):
             self._wrong_width(header, head, line, row, below[0][0] if header else line, names)
-        return line if header else None, checked_names(names, str(self.path)), len(names)
+        whose = f"{self.path}, line {line}" if header and given is None else str(self.path)
+        return line if header else None, checked_names(names, whose), len(names)
 
     @staticmethod
     def _same_names(head: Sequence[str], names: Sequence[str]) -> bool:
@@ -262,7 +287,11 @@ class _CsvFile:
                 f"{self.path}, line {row_line}: {len(row)} columns and {len(names)} names; expected one for each."
                 + self._separator_hint()
             )
-        also = " (R leaves out the name of the row names: give that column a name)" if len(row) == len(head) + 1 else ""
+        also = ""
+        if len(head) == 1:
+            also = f" (write skip = {row_line - 1} if line {line} is a title above the table)"
+        elif len(row) == len(head) + 1:
+            also = " (R leaves out the name of the row names: give that column a name)"
         raise DataError(
             f"{self.path}: line {row_line} has {len(row)} cells, the header in line {line} has {len(names)}; expected "
             f"the same number in each{also}." + self._separator_hint()
@@ -373,7 +402,7 @@ class _CsvFile:
     def _facts(self, marks: Marks) -> tuple[str, ...]:
         found = []
         if self.how.delimiter is None and self.delimiter != ",":
-            found.append(f"separated by {SEPARATORS[self.delimiter]}")
+            found.append(f"separated by {SEPARATORS.get(self.delimiter, repr(self.delimiter))}")
         if self.how.decimal is None and self.how.thousands is None:
             found += marks.said()
         if self.encoding is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fedsolve.data.csv_tables import Reading, Table
 from fedsolve.data.dataset import Array
+from fedsolve.data.doubtful_numbers import rounded_integers
 from fedsolve.data.missing_markers import Markers, markers_for
 from fedsolve.data.text_files import FilePath
 from fedsolve.errors import DataError
@@ -43,11 +44,13 @@ def read_parquet_table(path: FilePath, how: Reading | None = None, kinds: Mappin
     if read.num_rows == 0:
         raise DataError(f"{path}: no rows; expected at least one.")
     markers = markers_for(names, how.na, str(path), how.shared_na)
+    rounded = frozenset(rounded_integers({name: read.column(place).to_pylist() for place, name in enumerate(names)}))
     columns = {
         name: _values(path, name, read.column(place), markers[name], (kinds or {}).get(name))
         for place, name in enumerate(names)
     }
-    return Table(path, columns, np.arange(1, read.num_rows + 1), unit="row")
+    facts = tuple(f"{name} has whole numbers that are too long to be kept exactly" for name in names if name in rounded)
+    return Table(path, columns, np.arange(1, read.num_rows + 1), facts, unit="row", rounded=rounded)
 
 
 def _arrow(path: FilePath) -> Any:

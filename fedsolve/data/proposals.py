@@ -96,6 +96,7 @@ def propose(
     names, left_out = _common_columns(tables, {*others, *drop}, notes)
     facts = {site: facts_of(table, [*names, target]) for site, table in tables.items()}
     made = _Merging(tables, facts, many_categories, notes)
+    made.says_rare_labels = positive is None
     columns = [column for name in names if (column := made.column(name)) is not None]
     if not columns:
         raise DataError(f"no column is left for features besides {some([target, *left_out, *made.dropped])}")
@@ -152,6 +153,7 @@ class _Merging:
         self.na: dict[str, list[float]] = {}
         self.ranges: dict[str, tuple[float, float]] = {}
         self.rare: list[str] = []
+        self.says_rare_labels = True
         self.marked: list[str] = []  # columns whose missing cells have a column of their own
         self.shared: Counter[tuple[str, str]] = Counter()
         for table in tables.values():
@@ -189,7 +191,7 @@ class _Merging:
         if not sites:
             self._drop(name, "no site has a value of it")
             return None
-        self._check_kinds(name, sites)
+        self._check_kinds(name, sites, f", or leave it out with --drop {name}")
         self._check_codes(name, sites)
         whole = _together(list(sites.values()), self.na.get(name, []))
         why = _why_dropped(name, whole, sites)
@@ -214,22 +216,42 @@ class _Merging:
                 )
         if not sites:
             raise DataError(f"the target {name} has no value at any site")
-        self._check_kinds(name, sites)
+        self._check_kinds(name, sites, "")
         whole = _together(list(sites.values()), [])
         if whole.distinct == 1:
             raise DataError(f"the target {name} has one value in every row of every site; there is nothing to learn")
+        self._check_labels(name, whole, sites)
         return whole
 
     # ── what sites must agree on ──
 
-    def _check_kinds(self, name: str, sites: Mapping[str, ColumnFacts]) -> None:
+    def _check_labels(self, name: str, whole: ColumnFacts, sites: Mapping[str, ColumnFacts]) -> None:
+        """Raise DataError for labels that differ in case only, and mention those of few rows."""
+        folded: dict[str, str | float] = {}
+        for level, count in whole.levels.items():
+            other = folded.setdefault(_shown(level).casefold(), level)
+            site = next(site for site, one in sites.items() if level in one.levels)
+            values = self.tables[site].columns[name].tolist()
+            where = self.tables[site].where(values.index(level), name)
+            if other != level:
+                raise DataError(
+                    f"{where}: the target is {_shown(level)!r} here and {_shown(other)!r} elsewhere, which differ in "
+                    "case only; write it alike everywhere"
+                )
+            if count < RARE and self.says_rare_labels and len(whole.levels) > 2:
+                self.notes.append(
+                    f"{where}: the target {name} is {_shown(level)!r} in fewer than {RARE} rows of all sites; is it "
+                    "spelled as it should be?"
+                )
+
+    def _check_kinds(self, name: str, sites: Mapping[str, ColumnFacts], instead: str) -> None:
         texts = [site for site, one in sites.items() if one.kind == "text"]
         numbers = [site for site, one in sites.items() if one.kind == "number"]
         if texts and numbers:
             levels = ", ".join(map(repr, sorted(map(str, sites[texts[0]].levels))[:4]))
             raise DataError(
                 f"{self.tables[texts[0]].head}: column {name} holds texts ({levels}), and in "
-                f"{self.tables[numbers[0]].name} numbers; code it alike everywhere, or leave it out with --drop {name}"
+                f"{self.tables[numbers[0]].name} numbers; code it alike everywhere{instead}"
             )
 
     def _check_codes(self, name: str, sites: Mapping[str, ColumnFacts]) -> None:
@@ -320,6 +342,7 @@ def _together(sites: Sequence[ColumnFacts], codes: Sequence[float]) -> ColumnFac
         all(one.whole for one in sites),
         all(one.consecutive for one in sites),
         all(one.dates for one in sites),
+        any(one.rounded for one in sites),
         None,
         sum(one.zeros for one in sites),
         min(lows, default=math.nan),
@@ -330,12 +353,14 @@ def _together(sites: Sequence[ColumnFacts], codes: Sequence[float]) -> ColumnFac
 
 def _why_dropped(name: str, whole: ColumnFacts, sites: Mapping[str, ColumnFacts]) -> str | None:
     """Why a column is no feature: an identifier, a date, a constant; None if it may be one."""
+    if whole.rounded:
+        return "its whole numbers have more digits than are kept, as identifiers have"
     if whole.levels and whole.distinct == 1:
         return "it has one value in every row"
     if len(sites) > 1 and whole.levels and all(one.distinct == 1 for one in sites.values()):
         return "it has one value at each site, so it says no more than whose a row is"
-    if whole.dates and whole.kind == "text":
-        return "it holds dates; give what they mean as a number, such as an age or a duration"
+    if whole.dates:
+        return "it holds dates or times; give what they mean as a number, such as an age or a duration"
     each = whole.observed >= 10 and all(one.distinct == one.observed for one in sites.values())
     if whole.kind == "text" and (each or (whole.distinct > 20 and whole.distinct > 0.9 * whole.observed)):
         return "nearly every row has a text of its own, as an identifier has"

@@ -14,6 +14,7 @@ import io
 import itertools
 import os
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -29,7 +30,16 @@ BLANKS = " "  # as a delimiter: any run of spaces and tabs
 SAMPLE = 200  # records that say which separator it is
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-_OTHERS = {b"PK\x03\x04": "an Excel workbook or another zip archive", b"\xd0\xcf\x11\xe0": "an Excel workbook"}
+_OTHERS = {
+    b"PK\x03\x04": "an Excel workbook or another zip archive, not text; save it as csv (UTF-8)",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook, not text; save it as csv (UTF-8)",
+    b"%PDF": "a PDF document, not text; save the table as csv (UTF-8)",
+    b"\x1f\x8b": "packed with gzip; let its name end in .gz",
+    b"BZh": "packed with bzip2; let its name end in .bz2",
+}
+_PAGE = re.compile(r"\s*<(!doctype|html|\?xml)", re.IGNORECASE)
+_JSON = re.compile(r"\s*(\[\s*)?\{\s*\"")
+_EXCEL_SEPARATOR = re.compile(r"sep=(.)(?:\r\n|\r|\n)", re.IGNORECASE)  # a first line by which Excel knows it
 
 
 @dataclass(frozen=True)
@@ -47,12 +57,21 @@ def open_file(path: FilePath) -> BinaryIO:
 
 
 def decoded(path: FilePath, raw: bytes, encoding: str | None = None) -> Text:
-    """The text of these bytes. Raises DataError, with the line, for bytes that are not of the encoding."""
+    """The text of these bytes, with letters composed (ü is one letter, not u and ¨), so that names of one file are
+    found in another. Raises DataError, with the line, for bytes that are not of the encoding, and for other formats."""
+    found = _decoded(path, raw, encoding)
+    for pattern, what in ((_PAGE, "a web page or XML"), (_JSON, "JSON")):
+        if pattern.match(found.text):
+            raise DataError(f"{path}, line 1: this is {what}, not a table; save it as csv (UTF-8)")
+    return Text(unicodedata.normalize("NFC", found.text), found.encoding)
+
+
+def _decoded(path: FilePath, raw: bytes, encoding: str | None) -> Text:
     if encoding is not None:
         return Text(_by_name(path, raw, encoding))
     for start, what in _OTHERS.items():
         if raw.startswith(start):
-            raise DataError(f"{path}: this is {what}, not text; save it as csv (UTF-8)")
+            raise DataError(f"{path}: this is {what}")
     for mark, name in _MARKS:
         if raw.startswith(mark):
             return Text(_by_name(path, raw, name), None if name == "utf-8-sig" else "UTF-16")
@@ -118,6 +137,12 @@ def records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 # ── the separator ──
+
+
+def declared_delimiter(text: str) -> tuple[str | None, str]:
+    """The separator that a first line such as "sep=;" declares, and the text with that line left empty."""
+    found = _EXCEL_SEPARATOR.match(text)
+    return (None, text) if found is None else (found[1], text[found.end() - 1 :])
 
 
 def recognised_delimiter(path: FilePath, text: str) -> str:

@@ -49,6 +49,8 @@ class Marks:
 
     def number(self, cell: str) -> float:
         """The number of this cell. Raises ValueError if it is none."""
+        if cell.startswith("\u2212"):  # a minus sign as typographers write it
+            cell = "-" + cell[1:]
         if "_" in cell:  # Python reads "12_3" as 123; in a table it is a name
             raise ValueError(cell)
         if self.thousands is not None and self.thousands in cell:
@@ -91,6 +93,8 @@ def recognised_marks(whose: str, columns: Mapping[str, Odd]) -> Marks:
         grouped = [name for name, odd in columns.items() if _all(odd.cells, _GROUPED[mark]["."].fullmatch)]
         if grouped:
             return Marks(".", mark)
+    if any(_all(odd.cells, _GROUPED["."][","].fullmatch) for odd in columns.values()):  # 1.234.567
+        return Marks(",", ".")
     return Marks()
 
 
@@ -120,14 +124,23 @@ def _comma_marks(whose: str, columns: Mapping[str, Odd]) -> Marks:
     )
 
 
-def check_points(whose: str, columns: Mapping[str, Odd]) -> None:
-    """Raise DataError for a file with decimal commas in which a column has decimal points: a contradiction."""
+def check_points(whose: str, columns: Mapping[str, Odd], before: Mapping[str, Odd]) -> None:
+    """Raise DataError for a file with decimal commas in which a column has decimal points: a contradiction.
+
+    columns   what are no numbers if commas are decimal commas
+    before    what were none if points are decimal points
+    """
+    cells = [(cell, line, name) for name, odd in before.items() for cell, line in odd.cells.items()]
+    has = "other columns have decimal commas"
+    for pattern, what in ((_GROUPED["."][","], "points that group thousands"), (_COMMA, "a decimal comma")):
+        for cell, at, name in [one for one in cells if pattern.fullmatch(one[0])][:1]:
+            has = f"{cell!r} in line {at}, column {name} has {what}"
     for name, odd in columns.items():
         points = {cell: line for cell, line in odd.cells.items() if _POINT.fullmatch(cell)}
         for cell, line in points.items():
             raise DataError(
-                f"{whose}, line {line}, column {name}: {cell!r} has a decimal point, and other columns have decimal "
-                'commas; write decimal = "." or decimal = ",", and thousands = "." if the point groups thousands'
+                f"{whose}, line {line}, column {name}: {cell!r} has a decimal point, and {has}; "
+                'write decimal = "." or decimal = ",", and thousands = "." if the point groups thousands'
             )
 
 

@@ -69,17 +69,25 @@ def site_names(sites: Array | None, rows: int) -> Array:
     """The name of each row's site. Raises DataError for a wrong length, or a row without a site."""
     if sites is None:
         return np.full(rows, ALONE)
-    given = np.asarray(sites.to_numpy() if hasattr(sites, "to_numpy") else sites)
+    given = sites.to_numpy() if hasattr(sites, "to_numpy") else sites
+    given = np.asarray(given, dtype=getattr(given, "dtype", object))  # a list may mix 1, 1.0 and "1"
     if given.shape != (rows,):
         raise DataError(f"sites has shape {given.shape}, expected ({rows},): the site of each row of X")
-    names = [str(one) for one in given.tolist()]
-    missing = [row for row, one in enumerate(given.tolist()) if is_missing(one) or not names[row].strip()]
+    names = [_name(one) for one in given.tolist()]
+    missing = [row for row, one in enumerate(given.tolist()) if is_missing(one) or not names[row]]
     if missing:
         raise DataError(
             f"sites is missing for {len(missing)} of {rows} rows, the first is row {missing[0]} (from 0): name the "
             "site of every row, or drop these rows"
         )
     return np.array(names)
+
+
+def _name(site: object) -> str:
+    """What a site is called: 1 and 1.0 are one site, and so are "a" and "a "."""
+    if isinstance(site, float) and site.is_integer():
+        return str(int(site))
+    return (site.decode(errors="replace") if isinstance(site, bytes) else str(site)).strip()
 
 
 def clients_of(

@@ -18,6 +18,7 @@ from fedsolve.typing import Array
 # 1 − R² of a column with those before it. Rounding leaves about 1e-15 times the number of columns; see decision 046.
 COLLINEAR = 1e-11
 NEARLY = 1e-7  # below it standard errors have lost about half of their digits
+ROUNDING = 1e-13  # 1 − R² that may be nothing but rounding
 PART = 1e-6  # of the largest part, each column in units of its own: columns with less are not named
 
 
@@ -61,6 +62,16 @@ def taken_over(hessian: Array, weights: Array, aliases: Aliases) -> Array:
     kept, gone = aliases.kept, sorted(aliases.combinations)
     moved = hessian[np.ix_(kept, gone)] @ weights[gone]
     return weights[kept] + inverse(hessian[np.ix_(kept, kept)]) @ moved
+
+
+def left_out(hessian: Array, weights: Array, aliases: Aliases) -> float:
+    """What the fit gains by that part of the aliased columns which the others do not have: θ_aᵀ S θ_a, with
+    S = H_aa − H_ak H_kk⁻¹ H_ka. Zero for columns that are combinations of others to rounding."""
+    kept, gone = aliases.kept, sorted(aliases.combinations)
+    theta, among = weights[gone], hessian[np.ix_(gone, gone)]
+    crossed = hessian[np.ix_(kept, gone)]
+    gain = float(theta @ (among - crossed.T @ inverse(hessian[np.ix_(kept, kept)]) @ crossed) @ theta)
+    return gain if gain > ROUNDING * float(theta**2 @ np.diag(among)) else 0.0
 
 
 def inverse(matrix: Array) -> Array:

@@ -64,6 +64,13 @@ def raw_map(columns: Sequence[DesignColumn], intercept: bool) -> Array:
     return _map([(1.0 / one.scale, -one.centre / one.scale) for one in columns], intercept)
 
 
+def raw_moments(columns: Sequence[DesignColumn], moments: tuple[Array, Array]) -> Array:
+    """Mean and mean square of the raw columns, from those of the design."""
+    centre, scale = (np.array([getattr(one, what) for one in columns]) for what in ("centre", "scale"))
+    mean, square = moments
+    return np.stack([centre + scale * mean, centre**2 + 2 * centre * scale * mean + scale**2 * square])
+
+
 def standardised_map(
     columns: Sequence[DesignColumn], mean: Array, deviation: Array, indicators: Array, intercept: bool
 ) -> Array:

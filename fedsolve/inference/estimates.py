@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsolve.inference.aliased import Aliases, find_aliases, inverse, taken_over
+from fedsolve.inference.aliased import Aliases, find_aliases, inverse, left_out, taken_over
 from fedsolve.inference.likelihood import Likelihood, likelihood
 from fedsolve.inference.standard_errors import Answers, StandardErrors
 from fedsolve.losses import LinearLoss, Softmax, Squared
@@ -31,6 +31,8 @@ class Estimates:
 
     covariances   "model", "robust", and "clustered" where it was asked for; zero where a parameter is aliased
     distance      how far from the maximum the estimates are, in standard errors, at most: the Newton decrement
+    unresolved    the same of the fit without the aliased columns: more than rounding where they are only nearly
+                  combinations of the others, and the fit makes use of the difference
     """
 
     theta: Array
@@ -39,6 +41,7 @@ class Estimates:
     aliases: Aliases
     likelihood: Likelihood
     distance: float
+    unresolved: float
     is_exact: bool  # whether what is left of the target is nothing but rounding
 
 
@@ -48,7 +51,7 @@ def estimates(protocol: StandardErrors, answers: Answers, w: Array) -> Estimates
     H, M, score = answers.sums.hessian.full(), answers.sums.outer.full(), answers.sums.score
     theta = contrasts(loss, w)
     p = w.shape[0]
-    everything = Aliases(np.arange(len(theta)), {}, 1.0)
+    gained, everything = 0.0, Aliases(np.arange(len(theta)), {}, 1.0)
     if loss.l2:
         bread, squared_distance = _penalised(loss, H, score, w, float(answers.sums.totals[0]))
         aliases = everything
@@ -58,6 +61,7 @@ def estimates(protocol: StandardErrors, answers: Answers, w: Array) -> Estimates
         bread = np.zeros_like(H)
         bread[np.ix_(kept, kept)] = inverse(H[np.ix_(kept, kept)])
         if aliases.combinations:
+            gained = left_out(H, theta, aliases)
             moved = np.zeros_like(theta)
             moved[kept] = taken_over(H, theta, aliases)
             theta = moved
@@ -71,8 +75,8 @@ def estimates(protocol: StandardErrors, answers: Answers, w: Array) -> Estimates
         factor = G / (G - 1) * (n - 1) / (n - parameters) if G > 1 and n > parameters else np.nan
         covariances["clustered"] = factor * (bread @ (U.T @ U) @ bread)
     floor = _rounding(loss, w, found)
-    distance = (squared_distance / max(found.scale, floor)) ** 0.5
-    return Estimates(theta, bread, covariances, aliases, found, distance, found.scale <= floor)
+    distance, unresolved = ((one / max(found.scale, floor)) ** 0.5 for one in (squared_distance, gained))
+    return Estimates(theta, bread, covariances, aliases, found, distance, unresolved, found.scale <= floor)
 
 
 def _rounding(loss: LinearLoss, w: Array, found: Likelihood) -> float:

@@ -12,6 +12,7 @@ from fedsolve.inference.summarised import Summary
 from fedsolve.inference.summarising import summary
 
 SAME = 1e-9  # relative: two sums over the same rows differ by rounding only
+ALIKE = 1e-9  # of a column's size: means and mean squares of the same values
 WORSE = 1e-6  # by how much the larger model may seem to fit worse: what the tolerances of two runs leave
 
 
@@ -45,11 +46,12 @@ def likelihood_ratio_test(smaller: FinishedRun | Summary, larger: FinishedRun | 
     For a Gaussian model the statistic is n log(RSS₀/RSS₁), with the scale profiled out, as statsmodels' OLS has it.
 
     Args:
-        smaller, larger: Two runs, or their summaries, on the same rows; the smaller's columns are among the larger's.
+        smaller, larger: Two runs, or their summaries, on the same rows; the smaller's columns are among the larger's,
+            with the same values: imputed alike, and in the same units.
 
     Raises:
-        ConfigError: If the models are not nested: other losses, other rows, or columns that only the smaller one has;
-            or if one is penalised, where the statistic has another distribution.
+        ConfigError: If the models are not nested: other losses, other rows, columns that only the smaller one has, or
+            that have other values in it; or if one is penalised, where the statistic has another distribution.
     """
     one, other = (each if isinstance(each, Summary) else summary(each) for each in (smaller, larger))
     if one.family != other.family or one.outcomes != other.outcomes:
@@ -65,6 +67,7 @@ def likelihood_ratio_test(smaller: FinishedRun | Summary, larger: FinishedRun | 
         raise ConfigError(
             f"the models are not nested: only the smaller one has {', '.join(foreign)}; give the smaller model first"
         )
+    _check_columns(one, other)
     df = round(other.fit.parameters - one.fit.parameters)
     added = tuple(name for name in other.names if name in every - kept)
     if df <= 0:
@@ -77,6 +80,32 @@ def likelihood_ratio_test(smaller: FinishedRun | Summary, larger: FinishedRun | 
         )
     statistic = max(statistic, 0.0)
     return LikelihoodRatio(statistic, df, float(chdtrc(df, statistic)), added)
+
+
+def _check_columns(one: Summary, other: Summary) -> None:
+    """Columns of one name have the same values, or else the larger model does not contain the smaller one. Where the
+    larger has an indicator of missing cells, it does, whatever was imputed for them."""
+    before, after = (_moments(each) for each in (one, other))
+    absent = [
+        name.removesuffix("=missing") for name in after if name.endswith("=missing") and name not in other.aliased
+    ]
+    for name in (each for each in before if each in after and each not in one.aliased):
+        (mean, square), (again, squared) = before[name], after[name]
+        size = max(square, squared) ** 0.5
+        if max(abs(mean - again), abs(square**0.5 - squared**0.5)) <= ALIKE * size:
+            continue
+        if not any(name == each or name.startswith(f"{each}=") for each in absent):
+            raise ConfigError(
+                f"the models are not nested: {name} has a mean of {mean:.6g} in the smaller one and of {again:.6g} in "
+                "the larger; impute it alike in both, and take the same units"
+            )
+
+
+def _moments(each: Summary) -> dict[str, tuple[float, float]]:
+    if each.column_moments is None:
+        return {}
+    names = each.names[len(each.names) - each.column_moments.shape[1] :]
+    return dict(zip(names, each.column_moments.T.tolist(), strict=True))
 
 
 def _check_rows(one: Summary, other: Summary) -> None:

@@ -55,6 +55,8 @@ class Summary:
         distance: The estimates are at most about this many standard errors from the maximum of the likelihood.
         notes: What a reader should know besides.
         ledger: What was sent for it.
+        column_moments: Mean and mean square of each column in raw units, a row each; `likelihood_ratio_test` compares
+            them.
     """
 
     family: str
@@ -78,6 +80,7 @@ class Summary:
     distance: float
     notes: tuple[str, ...]
     ledger: Ledger = field(default_factory=Ledger)
+    column_moments: Array | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.level, bool) or not isinstance(self.level, int | float) or not 0 < self.level < 1:

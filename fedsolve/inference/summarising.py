@@ -14,7 +14,7 @@ from fedsolve.errors import ConfigError, DataError
 from fedsolve.federation.federation import Federation
 from fedsolve.federation.ledger import Ledger
 from fedsolve.federation.session import Session
-from fedsolve.inference.design_columns import DesignColumn, design_columns, raw_map, standardised_map
+from fedsolve.inference.design_columns import DesignColumn, design_columns, raw_map, raw_moments, standardised_map
 from fedsolve.inference.estimates import Estimates, estimates
 from fedsolve.inference.existence import Columns, inspect_columns, missing_outcome, named, vanished
 from fedsolve.inference.judging import as_weights
@@ -22,7 +22,7 @@ from fedsolve.inference.reopened import FinishedRun, reopened
 from fedsolve.inference.score_sums import FEW, TOTALS
 from fedsolve.inference.standard_errors import Answers, StandardErrors
 from fedsolve.inference.summarised import INTERCEPT, Errors, Summary
-from fedsolve.inference.summary_notes import lost_sites, notes
+from fedsolve.inference.summary_notes import WORTH_SAYING, listed, lost_sites, notes
 from fedsolve.losses import LinearLoss, Logistic, Poisson, Softmax, Squared
 from fedsolve.models.linear import LinearModel
 from fedsolve.numerics.linalg import to_numpy
@@ -181,15 +181,16 @@ def _summarised(
     columns = design_columns(transform, names or tuple(f"x{j}" for j in range(p)))
     told = inspect_columns(loss, answers.sums, columns)
     found = estimates(protocol, answers, w)
-    _check_maximum(run, loss, answers, found, columns, told)
-    raw = raw_map(columns, loss.intercept is not None)
-    standard = _standardised(columns, answers, told, loss)
-    implied = raw.shape[0] > w.shape[0]
     place = {j: name for j, name in enumerate([*(one.name for one in columns), INTERCEPT])}
     aliased = {
         place[j % w.shape[0]]: tuple(dict.fromkeys(place[i % w.shape[0]] for i in parts))
         for j, parts in found.aliases.combinations.items()
     }
+    _check_maximum(run, loss, answers, found, columns, told)
+    _check_resolved(found, aliased)
+    raw = raw_map(columns, loss.intercept is not None)
+    standard = _standardised(columns, answers, told, loss)
+    implied = raw.shape[0] > w.shape[0]
     outcomes, reference = _outcomes(loss, model)
     in_raw = _mapped(found, raw, w.shape[0], aliased, columns)
     in_standard = _mapped(found, standard, w.shape[0], aliased, columns)
@@ -203,6 +204,7 @@ def _summarised(
         *(_missing(transform, answers), sites, protocol.weights, loss.l2, aliased, found.distance),
         notes(run, protocol, answers, found, columns, told, aliased, implied),
         ledger,
+        raw_moments(columns, _moments(answers)),
     )
 
 
@@ -261,12 +263,28 @@ def _check_maximum(
         )
 
 
+def _check_resolved(found: Estimates, aliased: dict[str, tuple[str, ...]]) -> None:
+    """Raise DataError if the fit uses what columns have beside those that they are combinations of, to rounding."""
+    if found.unresolved > WORTH_SAYING:
+        each = [f"{name} (of {listed(parts)})" for name, parts in aliased.items() if parts]
+        raise DataError(
+            f"these columns are nearly, but not exactly, combinations of others: {'; '.join(each)}. The fit uses the "
+            "difference, which is too small for standard errors from sums. Leave these columns out, or replace each "
+            "by its difference from the others in units in which it varies by about 1"
+        )
+
+
 # ── units ──
 
 
+def _moments(answers: Answers) -> tuple[Array, Array]:
+    """Mean and mean square of the columns of the design."""
+    mean, square = answers.sums.moments / answers.sums.totals[TOTALS.index("weight")]
+    return mean, square
+
+
 def _standardised(columns: Sequence[DesignColumn], answers: Answers, told: Columns, loss: LinearLoss) -> Array:
-    weight = answers.sums.totals[TOTALS.index("weight")]
-    mean, square = answers.sums.moments / weight
+    mean, square = _moments(answers)
     variance = square - mean * mean
     deviation = np.sqrt(np.where(variance > SURE * mean * mean, variance, np.nan))
     deviation = np.where((square == 0) | ((variance <= 0) & (mean == 0)), 0.0, deviation)

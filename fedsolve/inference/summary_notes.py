@@ -11,7 +11,7 @@ from fedsolve.inference.existence import FEW_ROWS, MOST_NAMED, Columns
 from fedsolve.inference.reopened import FinishedRun
 from fedsolve.inference.score_sums import TOTALS
 from fedsolve.inference.standard_errors import LEAST_SITES, Answers, StandardErrors
-from fedsolve.losses import LinearLoss
+from fedsolve.losses import LinearLoss, Squared
 
 WORTH_SAYING = 0.01  # standard errors from the maximum
 
@@ -37,12 +37,9 @@ def notes(
         )
     names = [columns[place].name for place in told.few if columns[place].name not in aliased]
     if names:
-        said.append(f"Few rows speak for {_listed(names)}: {FEW_ROWS} have the indicator, or lack it.")
+        said.append(f"Few rows speak for {listed(names)}: {FEW_ROWS} have the indicator, or lack it.")
     if found.distance > WORTH_SAYING:
-        said.append(
-            f"The run ended as {run.status!r}, and coefficients may be {found.distance:.1g} standard errors away from "
-            "the maximum: give it a smaller tolerance."
-        )
+        said.append(_distance(run, loss, found))
     if found.is_exact:
         said.append("The columns predict the target exactly, so that standard errors are nothing but rounding.")
     said += _weights(protocol, answers)
@@ -58,7 +55,18 @@ def notes(
 
 def lost_sites(names: Sequence[str]) -> list[str]:
     """That some sites are not part of it."""
-    return [f"The model is not fitted to the rows of {_listed(names)}: lost during the run."] if names else []
+    return [f"The model is not fitted to the rows of {listed(names)}: lost during the run."] if names else []
+
+
+def _distance(run: FinishedRun, loss: LinearLoss, found: Estimates) -> str:
+    said = (
+        f"The run ended as {run.status!r}, and coefficients may be {found.distance:.1g} standard errors away from the "
+    )
+    if run.status == "converged":
+        return said + "maximum: give it a smaller tolerance."
+    if loss.l2 or isinstance(loss, Squared):
+        return said + "maximum: give it more rounds."
+    return said + "maximum, if there is one: give it more rounds, so that it can tell whether a finite estimate exists."
 
 
 def _penalty(loss: LinearLoss) -> list[str]:
@@ -75,7 +83,7 @@ def _penalty(loss: LinearLoss) -> list[str]:
 def _aliased(aliased: Mapping[str, tuple[str, ...]]) -> list[str]:
     if not aliased:
         return []
-    each = [f"{name} ({f'of {_listed(parts)}' if parts else 'zero in all rows'})" for name, parts in aliased.items()]
+    each = [f"{name} ({f'of {listed(parts)}' if parts else 'the same in all rows'})" for name, parts in aliased.items()]
     return [
         "These columns are linear combinations of others, so that they have no estimates of their own, and the rest is "
         f"as if they were left out: {'; '.join(each[:MOST_NAMED])}"
@@ -94,7 +102,8 @@ def _weights(protocol: StandardErrors, answers: Answers) -> list[str]:
     return []
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """The names as in a sentence, not too many of them."""
     shown, more = list(names[:MOST_NAMED]), len(names) - MOST_NAMED
     if more > 0:
         return f"{', '.join(shown)} and {more} more"

@@ -98,7 +98,7 @@ class Penalised:
 
     def row_penalties(self, rows: int) -> Array:
         """The l2 penalty of each row of w, at the server."""
-        penalties = np.full(rows, self.l2)
+        penalties = np.full(rows, float(self.l2))
         if self.intercept == "free":
             penalties[-1] = 0.0
         return penalties
@@ -117,7 +117,7 @@ class Penalised:
 
     def l1_weights(self, shape: tuple[int, ...]) -> Array:
         """The weight of each |w_i| at the server."""
-        weights = np.full(shape, self.l1)
+        weights = np.full(shape, float(self.l1))
         if self.intercept == "free":
             weights[-1] = 0.0
         return weights

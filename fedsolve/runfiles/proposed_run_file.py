@@ -196,6 +196,18 @@ def _algorithm(proposal: Proposal, outcome: Outcome) -> str:
     )
 
 
+def penalty_notes(proposal: Proposal) -> list[str]:
+    """That there is a penalty, and so no p values."""
+    if not proposal.rare:
+        return []
+    more = f" and {len(proposal.rare) - 4} more" if len(proposal.rare) > 4 else ""
+    return [
+        f"a small penalty, l2 = {PENALTY}, is proposed, because fewer than {RARE} rows of all sites have "
+        f"{', '.join(proposal.rare[:4])}{more}; for p values merge these with other categories, or drop the column, "
+        "and write l2 = 0 and [summary]"
+    ]
+
+
 def _summary(proposal: Proposal) -> str:
     """Ask for standard errors, where a fit without a penalty has those of the usual kind."""
     if proposal.rare:

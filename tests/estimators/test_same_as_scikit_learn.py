@@ -105,6 +105,13 @@ def test_data_frames_and_sites_of_any_kind() -> None:
         assert len(found.run_.ledger.by_client()) == 3
 
 
+def test_one_site_may_be_written_in_several_ways() -> None:
+    one: list[object] = [1, 1.0, "1", " 1 ", b"1"]
+    sites = [one[place % 5] if place < 80 else "2" for place in range(len(X))]
+    found = FederatedRidge().fit(X, NUMBERS, sites=sites)
+    assert list(found.run_.ledger.by_client()) == ["1", "2"]
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_how_the_rows_are_divided_changes_nothing(name: str) -> None:
     ours, _, y = PAIRS[name]

@@ -64,6 +64,38 @@ def test_collinear_columns_have_no_estimate_and_are_named(preprocess: Any) -> No
     assert found.to_csv().splitlines()[5].startswith("d,,,,")
 
 
+@pytest.mark.parametrize("family", ["Gaussian", "binomial", "Poisson"])
+def test_columns_that_are_only_nearly_collinear(family: str) -> None:
+    """A fit that uses a difference of 1e-6 is neither that with the column nor that without it; one that does not is
+    the fit without it."""
+    made = clients(family)
+
+    def nearly(size: float) -> fs.Run:
+        rng = np.random.default_rng(1)
+        wide = [
+            np.column_stack([c.X, c.X[:, 0] + size * c.X[:, 0].std() * rng.standard_normal(len(c.y))]) for c in made
+        ]
+        return run(
+            [fs.Client(c.name, X, c.y, feature_names=(*NAMES, "again")) for c, X in zip(made, wide, strict=True)],
+            family,
+        )
+
+    with pytest.raises(fs.errors.DataError, match=rf"not exactly, combinations of others: again \(of .*{NAMES[0]}"):
+        nearly(1e-6).summary()
+    rows = pooled(made)
+    found, (plain, _) = nearly(1e-9).summary(), glm(family, rows["X"], rows["y"])
+    assert set(found.aliased) == {"again"}
+    assert found.estimates[0, :4] == pytest.approx(plain.params, rel=1e-6)
+    assert found.fit.deviance == pytest.approx(plain.deviance, rel=1e-6)
+
+
+def test_a_constant_column_is_called_so() -> None:
+    X, y = binary()
+    made = from_rows(np.column_stack([X, np.full(len(y), 3.0)]), y, ("a", "b", "c", "always"))
+    note = fs.run(fs.Newton(FREE), made, preprocess=fs.data.Preprocess()).summary().notes[0]
+    assert "always (the same in all rows)" in note
+
+
 def test_aliases_of_a_matrix_known_by_hand() -> None:
     rng = np.random.default_rng(0)
     A = rng.standard_normal((50, 4)) * [1e-6, 1.0, 1e6, 1.0]
@@ -206,6 +238,15 @@ def test_a_penalised_softmax_equals_the_inverse_of_its_whole_hessian() -> None:
 # ── runs ──
 
 
+def test_penalties_may_be_whole_numbers() -> None:
+    """An integer penalty made arrays of integers, to which nothing else could be added."""
+    X, y = binary()
+    made = from_rows(X, (y + (X[:, 0] > 1)).astype(float), ("a", "b", "c"))
+    for algorithm in (fs.Newton, lambda loss: fs.FedNewtonCG(loss, preconditioner="diagonal")):
+        one, other = (fs.run(algorithm(fs.Softmax(l2=l2, classes=3, intercept="free")), made) for l2 in (1, 1.0))
+        assert (one.summary().covariances["model"] == other.summary().covariances["model"]).all()
+
+
 def test_a_client_that_was_lost_is_left_out() -> None:
     X, y = binary()
     made = from_rows(X, y, NAMES, 4)
@@ -242,6 +283,9 @@ def test_a_run_that_has_not_reached_the_maximum() -> None:
     exact = run(made, "binomial").summary()
     off = np.abs(found.estimates - exact.estimates) / exact.standard_errors()
     assert off.max() <= 1.1 * found.distance  # the Newton decrement bounds it, to second order
+    assert "give it a smaller tolerance" in found.notes[-1]
+    short = run(made, "binomial", rounds=2).summary()
+    assert "maximum, if there is one: give it more rounds" in short.notes[-1]
     averaged = fs.run(
         fs.FedAvg(FREE, local=fs.GradientSteps(steps=20)), made, rounds=20, preprocess=fs.data.Preprocess()
     )
@@ -347,6 +391,27 @@ def test_the_likelihood_ratio_test(family: str) -> None:
         fs.likelihood_ratio_test(larger.summary(), larger)
     with pytest.raises(fs.errors.ConfigError, match="different rows"):
         fs.likelihood_ratio_test(run(fewer[1:], family), larger)
+
+
+def test_columns_that_are_imputed_otherwise_are_not_nested() -> None:
+    rng, (X, y) = np.random.default_rng(2), binary()
+    X[rng.random(len(y)) < 0.2, 1] = np.nan
+
+    def fit(columns: int, **imputed: Any) -> fs.Run:
+        schema = [fs.data.Numeric("a"), fs.data.Numeric("b", **imputed), fs.data.Numeric("c")][:columns]
+        made = from_rows(X[:, :columns], y, ("a", "b", "c")[:columns])
+        return fs.run(fs.Newton(FREE), made, preprocess=fs.data.Preprocess(fs.data.Schema(tuple(schema))))
+
+    smaller = fit(2, impute=9.0)
+    with pytest.raises(fs.errors.ConfigError, match=r"not nested: b has a mean of .* impute it alike"):
+        fs.likelihood_ratio_test(smaller, fit(3))
+    # With an indicator the larger model has the difference between 9 and the mean, and contains the smaller one.
+    found = fs.likelihood_ratio_test(smaller, fit(3, indicator=True))
+    filled = [np.where(np.isnan(X), value, X) for value in (9.0, np.nanmean(X[:, 1]))]
+    small, _ = glm("binomial", filled[0][:, :2], y)
+    large, _ = glm("binomial", np.column_stack([filled[1], np.isnan(X[:, 1])]), y)
+    assert found.df == 2
+    assert found.statistic == pytest.approx(2 * (large.llf - small.llf), rel=1e-6)
 
 
 def test_what_cannot_be_tested() -> None:
