@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from fedsolve.cli import audit as audit_command
 from fedsolve.cli import costs as cost_command
 from fedsolve.cli import demo as demo_command
 from fedsolve.cli import diagnose as diagnose_command
@@ -144,6 +145,19 @@ def init(
         target, output, weight, offset, positive, loss, names, tuple(na or ()), tuple(drop or ()), yes, force
     )
     return init_command.init(files, asked, json)
+
+
+@app.command()
+def audit(
+    log: Annotated[Path, typer.Argument(metavar="LOG", show_default=False, help="The audit.jsonl of a site.")],
+    run: Annotated[
+        str | None, typer.Option("--run", show_default=False, help="Only this run; the first digits are enough.")
+    ] = None,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Say in words what left a site in each run, and what its policy refused, from the site's own log."""
+    return audit_command.audit(log, run, json)
 
 
 @app.command()

@@ -67,15 +67,18 @@ def _settings(table: object) -> Iterator[tuple[str, object]]:
             yield from _settings(one)
 
 
+def words_of(protocols: Mapping[str, object]) -> dict[tuple[str, str], str]:
+    """What the reply of each step is, in words, by the names of protocol and step."""
+    found: dict[tuple[str, str], str] = {}
+    for name, protocol in protocols.items():
+        for step, function in steps(protocol).items():
+            if not is_server_only(function):
+                said = what_it_sends(function) or f"the reply of {type(protocol).__name__}.{step}"
+                found[name, step] = said.format(self=protocol) if "{self." in said else said
+    return found
+
+
 def what_leaves(protocols: Mapping[str, object]) -> list[str]:
     """What a run may ask a site to send, in words, one line for each kind of reply."""
-    found: list[str] = ["its number of rows, the names of its columns and its classes"]
-    for protocol in protocols.values():
-        for step, function in steps(protocol).items():
-            if is_server_only(function):
-                continue
-            said = what_it_sends(function) or f"the reply of {type(protocol).__name__}.{step}"
-            said = said.format(self=protocol) if "{self." in said else said
-            if said not in found:
-                found.append(said)
-    return found
+    joining = "its number of rows, the names of its columns and its classes"
+    return list(dict.fromkeys([joining, *words_of(protocols).values()]))

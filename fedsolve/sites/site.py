@@ -15,9 +15,10 @@ from fedsolve.errors import (
     WireError,
 )
 from fedsolve.federation.client_runtime import Runtime, failure_of
+from fedsolve.federation.joining import Joining
 from fedsolve.sites.audit import AuditLog, shape_of
 from fedsolve.sites.call_guard import CallGuard
-from fedsolve.sites.consent import check_terms, what_leaves
+from fedsolve.sites.consent import check_terms, what_leaves, words_of
 from fedsolve.sites.run_store import RunStore
 from fedsolve.sites.site_data import SiteRows, load_rows
 from fedsolve.sites.site_file import SiteFile
@@ -47,6 +48,7 @@ class Site:
         self.store = RunStore(about.store / "runs" / terms.run, agreed)
         self.guard = CallGuard(about.policy, protocols, self.log.spent(terms.run))
         self.runtime = Runtime(self.client, protocols, self.store, self.guard)
+        self._words = words_of({**protocols, "session": Joining()})
         facts = {"rows": self.client.n_samples, "may_send": what_leaves(protocols), "terms": terms.mark()}
         self.log.write("run", terms.run, **facts)
 
@@ -90,6 +92,7 @@ class Site:
         calls = [
             {
                 "step": self._named(route),
+                "what": self._words.get((route[0], route[1])),
                 "shape": shape_of(part.value),
                 "numbers": part.scalars,
                 "bytes": part.size,

@@ -1,0 +1,89 @@
+"""The site's own log says everything that left, and nothing of the rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import fedsolve as fs
+from fedsolve.cli.main import app
+from fedsolve.errors import DataError
+from fedsolve.sites import SiteTransport
+from fedsolve.sites.audit import AuditLog, read_log
+from tests.sites.curious import Direct, joined
+from tests.sites.hospitals import LOSS, PREPROCESS, hospitals, terms
+
+NEWTON = fs.Newton(LOSS)
+
+
+class Recorded(Direct):
+    """Keeps a hash of everything that came back."""
+
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        super().__init__(files)
+        self.came: list[tuple[str, int, str]] = []
+
+    def ask(self, requests: Mapping[str, bytes], deadline: float | None) -> Iterator[tuple[str, bytes]]:
+        for name, data in super().ask(requests, deadline):
+            self.came.append((name, len(data), hashlib.blake2b(data, digest_size=16).hexdigest()))
+            yield name, data
+
+
+def test_the_log_has_every_reply_that_came(tmp_path: Path) -> None:
+    found, carrier = hospitals(tmp_path), None
+    carrier = Recorded(found.files)
+    run = fs.run(NEWTON, SiteTransport(carrier, terms()), preprocess=PREPROCESS)
+    for name in found.files:
+        lines = list(read_log(tmp_path / f"store-{name}" / "audit.jsonl"))
+        sent = [line for line in lines if line["event"] == "sent"]
+        assert [(name, line["bytes"], line["hash"]) for line in sent] == [one for one in carrier.came if one[0] == name]
+        assert sum(line["bytes"] for line in sent) == sum(  # type: ignore[misc]
+            run.ledger.by_client(purpose)[name].bytes_up for purpose in ("algorithm", "measure", "setup")
+        )
+        numbers = {call["numbers"] for line in sent for call in line["calls"] if call["step"] == "Newton.evaluate"}  # type: ignore[attr-defined]
+        assert numbers == {1 + 4 + 4 * 5 // 2}  # value, gradient, Hessian of four coefficients
+
+
+def test_the_log_holds_no_cell_of_the_data(tmp_path: Path) -> None:
+    found = hospitals(tmp_path)
+    fs.run(NEWTON, SiteTransport(Direct(found.files), terms()), preprocess=PREPROCESS)
+    cells = {line.split(",")[0] for line in (tmp_path / "arden.csv").read_text().splitlines()[1:]}
+    text = (tmp_path / "store-arden" / "audit.jsonl").read_text()
+    assert not [cell for cell in cells if f" {cell}," in text or f"[{cell}" in text]
+
+
+def test_audit_in_words(tmp_path: Path) -> None:
+    found, asked = hospitals(tmp_path), terms()
+    run = fs.run(NEWTON, SiteTransport(Direct(found.files), asked), preprocess=PREPROCESS)
+    with joined(found, NEWTON) as fed, pytest.raises(fs.errors.ClientRefused):
+        fed.gather(NEWTON.evaluate, w=np.full(fed.features + 1, 1e6))
+    log = str(tmp_path / "store-arden" / "audit.jsonl")
+    said = CliRunner().invoke(app, ["audit", log], env={"COLUMNS": "200"})
+    assert said.exit_code == 0, said.output
+    assert f"Its loss, gradient and Hessian (15 numbers), {run.rounds + 1} times" in said.stdout
+    assert "rule 'largest_loss'" in said.stdout
+    plain = CliRunner().invoke(app, ["audit", log, "--run", asked.run[:6], "--json"])
+    (one,) = json.loads(plain.stdout)["runs"]
+    assert one["run"] == asked.run
+    assert one["rows"] == 60
+    assert one["bytes"] == sum(run.ledger.by_client(p)["arden"].bytes_up for p in ("algorithm", "measure", "setup"))
+    assert CliRunner().invoke(app, ["audit", log, "--run", "ffff"]).exit_code == 2
+
+
+def test_what_is_no_log_is_said(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "new" / "audit.jsonl")
+    log.write("sent", "aa", calls=[], bytes=5)
+    with log.path.open("a") as file:
+        file.write('{"event": "se')  # as when the power failed
+    assert [line["event"] for line in read_log(log.path)] == ["sent"]
+    assert log.spent("aa").bytes == 5
+    (tmp_path / "other").write_text("time,event\n1,2\n")
+    with pytest.raises(DataError, match="line 1: this is no line of an audit log"):
+        list(read_log(tmp_path / "other"))
+    assert CliRunner().invoke(app, ["audit", str(tmp_path / "nowhere")]).exit_code == 2
