@@ -304,7 +304,10 @@ def _about_comparison(
     samples = sum(client.n_samples for client in problem.clients)
     described = f"{_described(problem)}, {samples:,} samples"
     names = problem.data.feature_names
-    return pages.About(_described(problem), described, command, files.get("png"), text, names)
+    measured = f", gradient norm and held-out {compared.score_name}" if compared.score else " and gradient norm"
+    shows = f"Distance to the lowest value{measured} against rounds, bytes and seconds"
+    about = pages.About(_described(problem), described, command, files.get("png"), text, names)
+    return replace(about, drawn=compared.algorithms, shows=shows)
 
 
 def _write_costs(found: cost_report.CostComparison, folder: RunFolder, title: str, drawn: bool) -> Html:
@@ -407,7 +410,7 @@ def _about(
             folder.write_figure(drawn, HELD_OUT)
     samples = sum(client.n_samples for client in problem.clients)
     described = f"{_described(problem)}, {samples:,} samples"
-    outcome = what.data.target if isinstance(what.data.target, str) else None
+    outcome = None if isinstance(what.data.target, int) else what.data.target
     return pages.About(title, described, command, figure, text, problem.data.feature_names, drawn, outcome=outcome)
 
 

@@ -73,8 +73,11 @@ def test_sites_that_sent_other_things_are_named() -> None:
     away = fs.Replay(cohorts={(1, 0): ("site-0", "site-1"), (1, 1): ("site-0", "site-1")})
     run = fs.run(fs.FedNewton(LOSS), clients(), rounds=2, tolerance=0, participation=away)
     text = "".join(section_parts(run))
-    assert "site-0 and site-1 sent" in text
-    assert "site-2 sent" in text
+    assert "Each site sent" in text
+    assert "site-0 and site-1 also sent" in text
+    assert "site-2 also sent" in text
+    assert text.count("to join") == 1  # what all sent alike is said once
+    assert text.count("A gradient of 14 numbers") == 2  # site-2 missed one
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,7 @@ def test_a_run_without_its_session_knows_the_librarys_words() -> None:
         ("a gradient", Replies(1, 1, 1), "A gradient (one number), once"),
         ("its loss and gradient", Replies(2, 3, 1500), "Its loss and gradient (3 to 1,500 numbers), twice"),
         ("a confirmation of the units", Replies(1, 0, 0), "A confirmation of the units, once"),
+        ("the errors", Replies(2, 0, 0), "In place of the errors: a reply without them, twice"),
     ],
 )
 def test_sentences(phrase: str, replies: Replies, expected: str) -> None:
