@@ -35,22 +35,21 @@ FEW = 30  # points of a line that all get a marker
 def draw(found: Comparison, title: str = "") -> Figure:
     """A line of panels for each measure (objective gap, gradient norm and, where there are held-out rows, their score),
     with a panel for each of rounds, bytes and seconds."""
-    measures = found.measures()
+    measures, names = found.measures(), found.drawn
     figure = blank(12.5, 1.2 + 2.9 * len(measures))
     axes = figure.subplots(len(measures), len(SPENT), sharex="col", sharey="row", squeeze=False)
-    looks = {name: coloured(place) for place, name in enumerate(found.algorithms)}
+    looks = {name: coloured(place) for place, name in enumerate(names)}
     for line, measure in zip(axes, measures, strict=True):
         for axis, spent in zip(line, SPENT, strict=True):
-            for name in found.algorithms:
+            for name in names:
                 _draw(axis, found, found.of(name), measure, spent, name, looks[name])
     # The slope of theory, of the first seed; among more lines nobody finds it.
-    for name in found.algorithms if len(found.algorithms) <= MOST_COLOURED else ():
-        first = next((one for one in found.of(name) if one.history), None)
-        if first is not None:
-            draw_bound(axes[1][0], first.history, name if len(found.algorithms) > 1 else "", looks[name])
+    for name in names if len(names) <= MOST_COLOURED else ():
+        first = next(one for one in found.of(name) if one.history)
+        draw_bound(axes[1][0], first.history, name if len(names) > 1 else "", looks[name])
     _dress(axes, found, measures)
-    if len(found.algorithms) > 1:
-        legend_below(figure, axes[1][0], found.algorithms[MOST_COLOURED:])
+    if len(names) > 1:
+        legend_below(figure, axes[1][0], names[MOST_COLOURED:])
     if title:
         figure.suptitle(in_figure(title, LONGEST_TITLE))
     return figure

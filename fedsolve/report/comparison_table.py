@@ -171,12 +171,16 @@ def explained(found: Comparison) -> list[str]:
 
 
 def section(found: Comparison) -> html.Html:
-    """The part of a page."""
-    columns = _columns(found)
+    """The part of a page. What held-out rows say stands beside the costs."""
+    columns = sorted(_columns(found), key=_place)
     headings = [("algorithm", False), ("ended", False), *((_heading(one, found), True) for one in columns)]
     rows = [[name, *_html_cells(found, columns, name)] for name in found.algorithms]
     quiet = html.paragraph(" ".join([*explained(found), "Every round of every run is in rounds.csv."]), kind="quiet")
     return html.section("Side by side", html.table(headings, rows), quiet)
+
+
+def _place(column: _Column) -> int:
+    return 0 if column.key in ("rounds", "bytes_up", "bytes_down") else 1 if column.key.startswith("held_out") else 2
 
 
 def _html_cells(found: Comparison, columns: Sequence[_Column], name: str) -> Iterator[html.Html | str]:

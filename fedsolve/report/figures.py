@@ -22,7 +22,8 @@ RUNAWAY = 100.0  # times the largest start: above it a panel ends where there ar
 ROOM = 50  # letters below an axis
 LONGEST_LABEL = 40  # letters of a name in a legend
 LONGEST_TITLE = 90
-ACROSS = 150  # letters of a legend in one line
+LETTERS = 11.0  # of a legend to an inch; beside each name there are a line and a gap, worth some
+GAP = 8
 
 Figure: TypeAlias = Any  # of matplotlib, whose own types do not say what `subplots` returns
 Axes: TypeAlias = Any
@@ -81,7 +82,8 @@ def legend_below(figure: Figure, axis: Axes, grey: Collection[str] = ()) -> None
         shown.append((others[0], f"{len(grey)} other{'' if len(grey) == 1 else 's'}"))
     if not shown:
         return
-    columns = max(1, min(len(shown), 5, ACROSS // (6 + max(len(label) for _, label in shown))))
+    room = LETTERS * figure.get_figwidth() / (GAP + max(len(label) for _, label in shown))
+    columns = max(1, min(len(shown), 5, int(room)))
     figure.legend(*zip(*shown, strict=True), loc="outside lower center", ncols=columns, frameon=False)
 
 

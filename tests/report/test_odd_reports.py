@@ -46,8 +46,11 @@ def words(text: str) -> str:
 # ── figures ──
 
 
-def test_long_and_strange_names_leave_room_for_the_curves() -> None:
-    found = judged(STRANGE).evaluation
+@pytest.mark.parametrize(
+    "names", [STRANGE, ["cleveland", "hungarian", "switzerland", "va"], list("abcdef"), [26 * "W", 26 * "M"]]
+)
+def test_long_and_strange_names_leave_room_for_the_curves(names: list[str]) -> None:
+    found = judged(names).evaluation
     assert found is not None
     drawn = evaluation.draw(found)
     assert figures.png(drawn).startswith(b"\x89PNG")  # letters that the font lacks, and a $, do not matter
@@ -65,7 +68,9 @@ def history() -> list[Row]:
 def test_no_colour_of_a_comparison_is_used_twice_and_the_page_says_who_is_grey() -> None:
     names = [f"{place} $_^$ {60 * 'x'}" for place in range(9)]
     rows = history()
-    found = Comparison([Trace(name, 0, 0, "rounds", "", "", rows, rows[-1]) for name in names])
+    traces = [Trace(name, 0, 0, "rounds", "", "", rows, rows[-1]) for name in names]
+    found = Comparison([Trace("could not run", 0, 0, "error", "", ""), *traces])  # and takes no colour
+    assert found.drawn == names
     drawn = comparison_figure.draw(found, "a $_^$ title " + 200 * "x")
     assert figures.png(drawn).startswith(b"\x89PNG")
     for axis in drawn.axes:
@@ -75,7 +80,7 @@ def test_no_colour_of_a_comparison_is_used_twice_and_the_page_says_who_is_grey()
     (legend,) = drawn.legends
     assert [one.get_text() for one in legend.get_texts()][-1] == "3 others"
     assert all(axis.get_position().width > 0.2 for axis in drawn.axes)
-    about = pages.About("t", "d", "c", b"", drawn=names, shows="What it shows")
+    about = pages.About("t", "d", "c", b"", drawn=found.drawn, shows="What it shows")
     page = pages.comparison_page(about, [], {}, tables.RESULTS, side_by_side=side_by_side(found))
     assert f"In grey: {', '.join(names[figures.MOST_COLOURED :])}." in page
     assert 'alt="What it shows. t."' in page
@@ -101,6 +106,14 @@ def test_a_forest_of_many_classes_uses_no_colour_twice_and_says_what_it_leaves_o
 
 
 # ── the page ──
+
+
+def test_held_out_scores_of_a_comparison_stand_beside_its_costs() -> None:
+    run = judged(["a", "b"])
+    found = Comparison([Trace("x", 0, 0, run.status, "", "", run.history, run.model_row, run.evaluation)])
+    heads = re.findall('<th class="number" scope="col">(.*?)</th>', side_by_side(found))
+    assert heads[:4] == ["rounds", "up", "down", "held-out log-loss"]
+    assert heads.index("held-out AUC") < heads.index("value") < heads.index("seconds")
 
 
 def test_tables_of_many_sites_are_folded_and_complete() -> None:
