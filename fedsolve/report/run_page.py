@@ -39,6 +39,8 @@ SLOPE = (
     "other losses in the limit; it begins at the first gradient norm, so that only slopes compare."
 )
 
+DIVERGED = "Do not use this model: the run diverged, so its coefficients and predictions mean nothing."
+
 
 @dataclass(frozen=True)
 class About:
@@ -70,6 +72,7 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: Federati
         about.title,
         paragraph(about.described, kind="quiet"),
         _ending(run.status, run.message),
+        paragraph(DIVERGED, kind="warning") if run.status == "diverged" else "",
         *_warnings([run]),
         figures(_first_numbers(summary, run.model)),
         what_was_fitted(run, about.outcome, sum(one["samples"] for one in clients)),

@@ -165,6 +165,16 @@ def test_coefficients_with_intervals_come_before_what_engineers_ask() -> None:
     assert "<dt>rows</dt><dd>80</dd>" in alone
 
 
+def test_the_model_of_a_run_that_diverged_is_not_to_be_used() -> None:
+    far = fs.FedAvg(LOSS, local=fs.GradientSteps(3, step_size=1e6))
+    run = fs.run(far, clients(["a", "b"]), min_rows=0)
+    assert run.status == "diverged"
+    about = pages.About("t", "d", "c")
+    assert pages.DIVERGED in pages.run_page(about, run, summarise(run, "FedAvg"))
+    sound = judged(["a", "b"])
+    assert pages.DIVERGED not in pages.run_page(about, sound, summarise(sound, "Newton"))
+
+
 def test_a_comparison_warns_of_sites_with_few_rows_once() -> None:
     run = fs.run(fs.Newton(LOSS), clients(["a", "b"], rows=9), min_rows=5)
     rows = [summarise(run, label) for label in "xy"]
