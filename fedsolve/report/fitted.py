@@ -24,8 +24,8 @@ def what_was_fitted(run: Run, outcome: str | Sequence[str] | None = None, rows: 
     parts = [f"{kind[:1].upper()}{kind[1:]}{of}{_size(run)}{_penalty(run)}."]
     classes = getattr(run.model, "classes", None)
     if classes and len(classes) == 2:
-        other, named = (f"“{printable(str(one))}”" for one in classes)
-        said = f"{named}, as against {other}" if outcome is None else f"whether it is {named} or {other}"
+        other, wanted = (f"“{printable(str(one))}”" for one in classes)
+        said = f"{wanted}, as against {other}" if outcome is None else f"whether it is {wanted} or {other}"
         parts.append(f"It predicts {said}.")
     method = f"Method: {type(run.algorithm).__name__}. {_first_sentence(run.algorithm)}".rstrip()
     if rows:

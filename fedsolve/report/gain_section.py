@@ -53,7 +53,7 @@ def notes(gains: FederationGains) -> list[str]:
         listed(names) + (what if len(names) == 1 else what.replace("tell, it has", "tell, each has"))
         for what, names in of.items()
     ]
-    thresholds = [one for name in gains.clients if (one := gains.threshold_sentence(name)) is not None]
+    thresholds = [line for name in gains.clients if (line := gains.threshold_sentence(name)) is not None]
     return [*said, *thresholds, *([ASSUMES] if thresholds else [])]
 
 
