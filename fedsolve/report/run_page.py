@@ -224,8 +224,8 @@ def _first_numbers(summary: Mapping[str, Any], model: object) -> list[tuple[str,
     found = [("sites", f"{len(clients):,}"), ("rows", f"{sum(one['samples'] for one in clients):,}")] if clients else []
     found += [
         ("rounds", str(summary["rounds"])),
-        ("sent up, all clients", size(summary["bytes_up"])),
-        ("sent down, all clients", size(summary["bytes_down"])),
+        ("sent up, to fit", size(summary["bytes_up"])),
+        ("sent down, to fit", size(summary["bytes_down"])),
         ("value", number(summary["value"], 6)),
         ("‖gradient‖", number(summary["gradient_norm"])),
     ]

@@ -102,7 +102,11 @@ def section_parts(run: Run, later: Sequence[Ledger | None] = (), level: int = 3)
         used += lines
         parts += [element(f"h{level}", sites), element("ul", *(element("li", line) for line in lines))]
     total = ledger.total(None)
-    said = f"In all, the sites sent {size(total.bytes_up)}, and received {size(total.bytes_down)}."
+    fit = ledger.total("algorithm")
+    said = (
+        f"In all, the sites sent {size(total.bytes_up)}, and received {size(total.bytes_down)}; to fit the model, "
+        f"{size(fit.bytes_up)} and {size(fit.bytes_down)} of it."
+    )
     meanings = [meaning for word, meaning in MEANINGS.items() if any(word in line for line in used)]
     here = [paragraph(SIMULATED)] if _is_simulated(run) else []
     return [*here, *parts, paragraph(said), *map(paragraph, meanings), paragraph(LIMITS)]

@@ -21,6 +21,7 @@ from fedsolve.losses import LinearLoss
 from fedsolve.report import run_page as pages
 from fedsolve.report import summarise
 from fedsolve.report.sent_words import Replies, phrases, section_parts, sentence
+from fedsolve.report.tables import size
 from fedsolve.runfiles import registry
 from fedsolve.typing import Array
 
@@ -67,6 +68,16 @@ def test_the_numbers_are_the_ledgers() -> None:
     (line,) = [one for one in words(run) if "Hessian" in one]
     times = sum("algorithm.evaluate" in record.calls for record in run.ledger.records)
     assert line == f"Its loss, gradient and Hessian ({1 + 14 + 105} numbers), {times} times, to fit the model"
+
+
+def test_all_that_was_sent_is_told_from_what_the_fit_took() -> None:
+    run = fs.run(fs.Newton(LOSS), clients(), preprocess=fs.data.Preprocess())
+    every, fit = run.ledger.total(None), run.ledger.total("algorithm")
+    assert fit.bytes_up < every.bytes_up
+    text = pages.run_page(pages.About("t", "d", "c"), run, summarise(run, "Newton"))
+    assert f"the sites sent {size(every.bytes_up)}, and received {size(every.bytes_down)}; to fit" in text
+    assert f"{size(fit.bytes_up)} and {size(fit.bytes_down)} of it." in text
+    assert f"<dt>sent up, to fit</dt><dd>{size(fit.bytes_up)}</dd>" in text
 
 
 def test_sites_that_sent_other_things_are_named() -> None:
