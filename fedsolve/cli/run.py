@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -144,7 +144,8 @@ def compare(
     side_by_side = comparison_table.section(compared)
     best = done.best([one.algorithm for one in compared.traces])
     titled = [{**row, "algorithm": done.title(row)} for row in shown]
-    rows = [row for row in titled if row["algorithm"] in best or row["status"] == "error"]
+    rows = [row for row in titled if row["algorithm"] in best]
+    rows += [{**row, "algorithm": title} for title, row in done.alike(shown) if row["status"] == "error"]
     page = pages.comparison_page(about, rows, best, tables.RESULTS, costs=part, side_by_side=side_by_side)
     folder.write_report(page)
 
@@ -156,9 +157,9 @@ def compare(
         for one in () if found is None else cost_report.terminal(found):
             console.print(one)
         console.print()
-        for row in shown:
+        for title, row in done.alike(shown):
             if row["status"] in tables.BAD:
-                console.print(escape(f"{done.title(row)}: {row['message']}."))
+                console.print(escape(f"{title}: {row['message']}."))
         _notice(console, *done.runs.values())
         _where(console, folder)
 
@@ -208,6 +209,19 @@ class _Done:
     def title(self, row: Mapping[str, object]) -> str:
         """What the run of a row is called."""
         return _title(str(row["algorithm"]), row["seed"], self.count)
+
+    def alike(self, rows: Sequence[dict[str, object]]) -> Iterator[tuple[str, dict[str, object]]]:
+        """The rows with their titles; those of an algorithm that ended alike with several seeds are one."""
+        groups: dict[tuple[object, ...], list[dict[str, object]]] = {}
+        for row in rows:
+            groups.setdefault((row["algorithm"], row["status"], row["message"]), []).append(row)
+        for (label, *_), same in groups.items():
+            if len(same) == self.count:
+                yield str(label), same[0]
+            elif len(same) == 1:
+                yield self.title(same[0]), same[0]
+            else:
+                yield f"{label}, seeds {', '.join(str(row['seed']) for row in same)}", same[0]
 
     def best(self, labels: Collection[str]) -> dict[str, Run]:
         """The runs of these algorithms that the report has in full, by title."""
@@ -304,7 +318,10 @@ def _about_comparison(
     samples = sum(client.n_samples for client in problem.clients)
     described = f"{_described(problem)}, {samples:,} samples"
     names = problem.data.feature_names
-    return pages.About(_described(problem), described, command, files.get("png"), text, names)
+    measured = f", gradient norm and held-out {compared.score_name}" if compared.score else " and gradient norm"
+    shows = f"Distance to the lowest value{measured} against rounds, bytes and seconds"
+    about = pages.About(_described(problem), described, command, files.get("png"), text, names)
+    return replace(about, drawn=compared.drawn, shows=shows)
 
 
 def _write_costs(found: cost_report.CostComparison, folder: RunFolder, title: str, drawn: bool) -> Html:
@@ -407,7 +424,7 @@ def _about(
             folder.write_figure(drawn, HELD_OUT)
     samples = sum(client.n_samples for client in problem.clients)
     described = f"{_described(problem)}, {samples:,} samples"
-    outcome = what.data.target if isinstance(what.data.target, str) else None
+    outcome = None if isinstance(what.data.target, int) else what.data.target
     return pages.About(title, described, command, figure, text, problem.data.feature_names, drawn, outcome=outcome)
 
 

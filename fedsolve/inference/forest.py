@@ -4,37 +4,51 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from fedsolve.errors import ConfigError
 from fedsolve.inference.summary_text import SAID
+from fedsolve.text import printable
 
 if TYPE_CHECKING:
     from fedsolve.inference.summarised import Summary
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
-MARKERS = "osD^vPX"  # one for each seven outcomes
+GREY, MARKERS = "#777777", "osD^vPX"  # of further outcomes
+LONGEST_NAME = 34  # letters beside a line
 FORMATS = ("png", "svg", "pdf")
 MOST_LINES = 60
 UNLIKE = 100.0  # raw units differ by more: effects of one standard deviation are drawn instead
 MOST_REACH = 20.0  # on a log scale: what reaches further is cut off with an arrow
 
 Axes: TypeAlias = Any  # of matplotlib, whose own types do not say what `subplots` returns
+Figure: TypeAlias = Any
 Line = tuple[str, int, float, float, float]  # name, outcome, estimate, low, high
 
 
 def draw(summary: Summary, standardised: bool | None = None, kind: str = "png") -> bytes:
     """The plot as a file of this kind. Intercepts and columns without an estimate are left out."""
+    if kind not in FORMATS:
+        raise ConfigError(f"a forest plot is written as {', '.join(FORMATS)}, got {kind!r}")
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():  # a letter that the font lacks is drawn as a box; the table beside has the name
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        drawn(summary, standardised).savefig(buffer, format=kind, dpi=150)
+    return buffer.getvalue()
+
+
+def drawn(summary: Summary, standardised: bool | None = None) -> Figure:
+    """The plot as a figure."""
     from matplotlib import figure as figures
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    if kind not in FORMATS:
-        raise ConfigError(f"a forest plot is written as {', '.join(FORMATS)}, got {kind!r}")
     if standardised is None:
         standardised = _units_differ(_lines(summary, False))
-    lines = _lines(summary, standardised)[:MOST_LINES]
+    every = _lines(summary, standardised)
+    lines = every[:MOST_LINES]
     figure = figures.Figure(figsize=(8, 1.4 + 0.28 * max(len(lines), 1)), layout="constrained")
     FigureCanvasAgg(figure)
     axis = figure.subplots()
@@ -42,10 +56,10 @@ def draw(summary: Summary, standardised: bool | None = None, kind: str = "png") 
     unit = "of one standard deviation (or category)" if standardised else "of one raw unit"
     name = summary.ratio_name
     effect = f"{name[0].upper()}{name[1:]}" if name is not None else "Change of the target"
-    axis.set_xlabel(f"{effect} {unit}\n{100 * summary.level:g} % intervals, {SAID[summary.errors]} standard errors")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=150)
-    return buffer.getvalue()
+    said = f"{effect} {unit}\n{100 * summary.level:g} % intervals, {SAID[summary.errors]} standard errors"
+    left_out = f"\nThe first {len(lines)} of {len(every):,} coefficients" if len(every) > len(lines) else ""
+    axis.set_xlabel(said + left_out)
+    return figure
 
 
 def _lines(summary: Summary, standardised: bool) -> list[Line]:
@@ -72,11 +86,13 @@ def _draw_lines(axis: Axes, summary: Summary, lines: list[Line]) -> None:
     for place, (_, a, value, low, high) in enumerate(lines):
         ends = [max(-MOST_REACH, min(MOST_REACH, one)) for one in (low, value, high)] if ratios else [low, value, high]
         left, middle, right = (math.exp(one) for one in ends) if ratios else ends
-        colour = COLOURS[a % len(COLOURS)]
-        label = f"{summary.outcomes[a]} against {summary.reference}" if several and a not in seen else None
+        colour = COLOURS[a] if a < len(COLOURS) else GREY  # no colour is used twice
+        against = _shown(f"{summary.outcomes[a]} against {summary.reference}")
+        label = against if several and a not in seen else None
         seen.add(a)
         axis.plot([left, right], [place, place], color=colour, linewidth=1.6)
-        axis.plot([middle], [place], MARKERS[a // len(COLOURS) % len(MARKERS)], color=colour, markersize=5, label=label)
+        marker = MARKERS[max(0, a - len(COLOURS) + 1) % len(MARKERS)]  # grey ones are told apart by these
+        axis.plot([middle], [place], marker, color=colour, markersize=5, linestyle="", label=label)
     _dress(axis, lines, ratios, several)
 
 
@@ -85,13 +101,18 @@ def _dress(axis: Axes, lines: list[Line], ratios: bool, several: bool) -> None:
     if ratios:
         _log_scale(axis)
     names = [name if place == 0 or lines[place - 1][0] != name else "" for place, (name, *_) in enumerate(lines)]
-    axis.set_yticks(range(len(lines)), [name.replace("$", r"\$") for name in names])
+    axis.set_yticks(range(len(lines)), [_shown(name) for name in names])
     axis.set_ylim(len(lines) - 0.4, -0.6)
     axis.grid(True, axis="x", alpha=0.25)
     axis.spines[["top", "right", "left"]].set_visible(False)
     axis.tick_params(axis="y", length=0)
     if several:
         axis.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
+
+
+def _shown(name: str) -> str:
+    """A name that leaves room for its line, and is not read as a formula."""
+    return printable(name, LONGEST_NAME).replace("$", r"\$")
 
 
 def _log_scale(axis: Axes) -> None:

@@ -64,6 +64,11 @@ class Comparison:
         return list(dict.fromkeys(one.algorithm for one in self.traces))
 
     @property
+    def drawn(self) -> list[str]:
+        """Those that have a line in the figure, in its order."""
+        return [name for name in self.algorithms if any(one.history for one in self.of(name))]
+
+    @property
     def seeds(self) -> list[int]:
         """The seeds of the runs."""
         return list(dict.fromkeys(one.seed for one in self.traces))

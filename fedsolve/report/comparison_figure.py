@@ -8,7 +8,19 @@ import numpy as np
 
 from fedsolve.report.bands import Band, band
 from fedsolve.report.comparison import HELD_OUT, SPENT, Comparison, Trace
-from fedsolve.report.figures import Axes, Figure, Look, blank, draw_bound, scale_axis, style
+from fedsolve.report.figures import (
+    LONGEST_TITLE,
+    MOST_COLOURED,
+    Axes,
+    Figure,
+    Look,
+    blank,
+    coloured,
+    draw_bound,
+    in_figure,
+    legend_below,
+    scale_axis,
+)
 from fedsolve.report.tables import BAD, size
 
 _LABELS = {"round": "communication rounds", "bytes": "sent, both ways, all clients", "seconds": "seconds"}
@@ -23,24 +35,23 @@ FEW = 30  # points of a line that all get a marker
 def draw(found: Comparison, title: str = "") -> Figure:
     """A line of panels for each measure (objective gap, gradient norm and, where there are held-out rows, their score),
     with a panel for each of rounds, bytes and seconds."""
-    measures = found.measures()
+    measures, names = found.measures(), found.drawn
     figure = blank(12.5, 1.2 + 2.9 * len(measures))
     axes = figure.subplots(len(measures), len(SPENT), sharex="col", sharey="row", squeeze=False)
-    looks = {name: style(place) for place, name in enumerate(found.algorithms)}
+    looks = {name: coloured(place) for place, name in enumerate(names)}
     for line, measure in zip(axes, measures, strict=True):
         for axis, spent in zip(line, SPENT, strict=True):
-            for name in found.algorithms:
+            for name in names:
                 _draw(axis, found, found.of(name), measure, spent, name, looks[name])
-    for name in found.algorithms:  # the slope of theory, of the first seed
-        first = next((one for one in found.of(name) if one.history), None)
-        if first is not None:
-            draw_bound(axes[1][0], first.history, name if len(found.algorithms) > 1 else "", looks[name])
+    # The slope of theory, of the first seed; among more lines nobody finds it.
+    for name in names if len(names) <= MOST_COLOURED else ():
+        first = next(one for one in found.of(name) if one.history)
+        draw_bound(axes[1][0], first.history, name if len(names) > 1 else "", looks[name])
     _dress(axes, found, measures)
-    if len(found.algorithms) > 1:
-        handles, labels = axes[1][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
+    if len(names) > 1:
+        legend_below(figure, axes[1][0], names[MOST_COLOURED:])
     if title:
-        figure.suptitle(title)
+        figure.suptitle(in_figure(title, LONGEST_TITLE))
     return figure
 
 

@@ -89,17 +89,17 @@ def _heading(column: _Column, found: Comparison) -> str:
     return f"held-out {column.heading}"
 
 
-def _cell(column: _Column, found: Comparison, traces: Sequence[Trace], ranges: bool = True) -> str:
-    """One run: its number. Several: their median, and from the least to the largest."""
+def _cell(column: _Column, found: Comparison, traces: Sequence[Trace]) -> tuple[str, str]:
+    """One run: its number. Several: their median, and from the least to the largest, unless they are written alike."""
     taken = [value for one in traces if (value := column.take(found, one)) is not None]
     if not taken:
-        return "–"
+        return "–", ""
     middle, low, high = (column.write(value) for value in _spread(taken))
-    if low == high or not ranges:
-        return middle
+    if low == high:
+        return middle, ""
     unit = high.lstrip("0123456789.+-e")  # said once: 12.1 – 14.5 kB
     low = low.removesuffix(unit) if unit and low.lstrip("0123456789.+-e") == unit else low
-    return f"{middle} ({low} – {high})"
+    return middle, f"({low} – {high})"
 
 
 def _spread(values: Sequence[float]) -> tuple[float, float, float]:
@@ -145,7 +145,8 @@ def _terminal(found: Comparison, columns: Sequence[_Column], ranges: bool = True
     for name in found.algorithms:
         traces = found.of(name)
         said, look = _ended(traces)
-        cells = (Text(_cell(one, found, traces, ranges)) for one in columns)
+        written = (_cell(one, found, traces) for one in columns)
+        cells = (Text(f"{middle} {spread}" if spread and ranges else middle) for middle, spread in written)
         table.add_row(Text(printable(name)), Text(said, style=_STYLES[look]), *cells)
     return table
 
@@ -170,19 +171,24 @@ def explained(found: Comparison) -> list[str]:
 
 
 def section(found: Comparison) -> html.Html:
-    """The part of a page."""
-    columns = _columns(found)
+    """The part of a page. What held-out rows say stands beside the costs."""
+    columns = sorted(_columns(found), key=_place)
     headings = [("algorithm", False), ("ended", False), *((_heading(one, found), True) for one in columns)]
     rows = [[name, *_html_cells(found, columns, name)] for name in found.algorithms]
     quiet = html.paragraph(" ".join([*explained(found), "Every round of every run is in rounds.csv."]), kind="quiet")
     return html.section("Side by side", html.table(headings, rows), quiet)
 
 
+def _place(column: _Column) -> int:
+    return 0 if column.key in ("rounds", "bytes_up", "bytes_down") else 1 if column.key.startswith("held_out") else 2
+
+
 def _html_cells(found: Comparison, columns: Sequence[_Column], name: str) -> Iterator[html.Html | str]:
     traces = found.of(name)
     said, look = _ended(traces)
     yield html.element("span", said, class_=look or None)
-    yield from (_cell(one, found, traces) for one in columns)
+    for middle, spread in (_cell(one, found, traces) for one in columns):
+        yield html.markup([middle, html.element("small", spread)]) if spread else middle
 
 
 # ── for machines ──

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from fedsolve.complexity.costs import Contestant, Cost, costs, grouped, one_in_words, tuned_path
 from fedsolve.report import html_parts as html
-from fedsolve.report.figures import Figure, blank, coloured
+from fedsolve.report.figures import LONGEST_TITLE, MOST_COLOURED, Figure, blank, coloured, in_figure, legend_below
 from fedsolve.report.tables import plain_table
 from fedsolve.text import printable, spreadsheet_cell
 
@@ -187,10 +187,9 @@ def draw(found: CostComparison, title: str = "") -> Figure:
         axis.spines[["top", "right"]].set_visible(False)
     for line in axes:
         line[0].set_ylabel("(F − F*) / (F(0) − F*)")
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
+    legend_below(drawn, axes.flat[0], list(grouped(found.contestants))[MOST_COLOURED:])
     if title:
-        drawn.suptitle(title)
+        drawn.suptitle(in_figure(title, LONGEST_TITLE))
     return drawn
 
 

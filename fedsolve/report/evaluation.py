@@ -11,13 +11,14 @@ from rich.text import Text
 
 from fedsolve.inference.evaluated import Evaluated, Figures
 from fedsolve.inference.held_intervals import Interval, accuracy_interval, auc_interval
-from fedsolve.report.figures import COLOURS, Axes, blank, png
-from fedsolve.report.html_parts import Html, element, image, paragraph, section, table
+from fedsolve.report.figures import COLOURS, Axes, Figure, blank, legend_below, png
+from fedsolve.report.html_parts import Html, element, image, long_table, paragraph, section
 from fedsolve.report.tables import number, plain_table
 from fedsolve.text import printable
 
 ALL = "all clients"
 _Write = Callable[[Figures], str]
+MOST_LETTERS = 26  # of a name in the legend, which has the AUC too
 MOST_CURVES = 6  # that a figure shows beside the one of all clients
 
 EXPLAINED = (
@@ -123,9 +124,12 @@ def page_section(found: Evaluated, figure: bytes | None, level: int = 2) -> Html
     """The section of a report, with a heading of this level."""
     headings, rows = lines(found, intervals=True)
     named = [(heading, place > 0) for place, heading in enumerate(headings)]
-    parts = [table(named, rows[:-1], rows[-1], label="Figures on held-out rows, by site")]
+    parts = [long_table(named, rows[:-1], rows[-1], label="Figures on held-out rows, by site")]
     if figure is not None:
         parts.append(image(figure, _described(found)))
+        if (others := len(found.clients) - MOST_CURVES) > 0:
+            drawn = f"The figure has the curves of all clients together and of the first {MOST_CURVES}."
+            parts.append(paragraph(f"{drawn} It leaves out {others:,}.", kind="quiet"))
     parts += [paragraph(element("strong", _without(found)))] if found.missing else []
     intervals = f" {INTERVALS}" if found.accuracy is not None else ""
     return section("Held-out rows", *parts, paragraph(EXPLAINED + intervals, kind="quiet"), level=level)
@@ -141,24 +145,35 @@ def _described(found: Evaluated) -> str:
 
 def figure(found: Evaluated) -> bytes | None:
     """ROC curve (of two classes) and calibration as a PNG; None where there are no classes."""
-    if not found.calibration:
-        return None
-    made = blank(10, 4.6)
+    return png(draw(found)) if found.calibration else None
+
+
+def draw(found: Evaluated) -> Figure:
+    """The same as a figure."""
+    made = blank(10, 5.2)
     left, right = made.subplots(1, 2)
     every: Mapping[str, Figures] = {ALL: found, **dict(list(found.clients.items())[:MOST_CURVES])}
     for index, (name, one) in enumerate(every.items()):
         look = {"color": COLOURS[index], "linewidth": 2.2 if index == 0 else 1.0}
         if one.curve:
-            area = "" if one.auc is None else f" ({one.auc:.3f})"
-            left.plot(*zip(*_thinned(one.curve), strict=True), label=printable(name) + area, **look)
+            left.plot(*zip(*_thinned(one.curve), strict=True), **look)
         if one.calibration:
             _, said, seen = zip(*one.calibration, strict=True)
-            right.plot(said, seen, marker="o", markersize=5 if index == 0 else 3, label=printable(name), **look)
+            area = "" if one.auc is None else f" (AUC {one.auc:.3f})"
+            right.plot(
+                said,
+                seen,
+                marker="o",
+                markersize=5 if index == 0 else 3,
+                label=printable(name, MOST_LETTERS) + area,
+                **look,
+            )
     _dress(left, "false positive rate", "true positive rate")
     _dress(right, "predicted probability", "observed share")
     if not found.curve:
         left.text(0.5, 0.5, "a ROC curve is that of two classes", ha="center", va="center", alpha=0.6)
-    return png(made)
+    legend_below(made, right)
+    return made
 
 
 def _thinned(curve: tuple[tuple[float, float], ...], most: int = 800) -> tuple[tuple[float, float], ...]:
@@ -171,8 +186,6 @@ def _dress(axis: Axes, x: str, y: str) -> None:
     axis.set(xlabel=x, ylabel=y, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     axis.grid(True, alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
-    if axis.get_legend_handles_labels()[0]:
-        axis.legend(frameon=False, fontsize=8)
 
 
 def for_summary(found: Evaluated | None) -> dict[str, Any] | None:

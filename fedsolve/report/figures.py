@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from fedsolve.loop.history import Row
 from fedsolve.report.tables import size
+from fedsolve.text import printable
 
 # Okabe and Ito's colours, told apart by people who see colours differently.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -18,6 +20,10 @@ MOST_COLOURED = 6  # lines of a figure; no colour is used twice, so that further
 GREY = "#9a9a9a"
 RUNAWAY = 100.0  # times the largest start: above it a panel ends where there are several lines
 ROOM = 50  # letters below an axis
+LONGEST_LABEL = 40  # letters of a name in a legend
+LONGEST_TITLE = 90
+LETTERS = 11.0  # of a legend to an inch; beside each name there are a line and a gap, worth some
+GAP = 8
 
 Figure: TypeAlias = Any  # of matplotlib, whose own types do not say what `subplots` returns
 Axes: TypeAlias = Any
@@ -35,7 +41,7 @@ def convergence(
     figure = blank()
     draw_convergence(figure, histories, best=best, best_name=best_name)
     if title:
-        figure.suptitle(title)
+        figure.suptitle(in_figure(title, LONGEST_TITLE))
     return png(figure)
 
 
@@ -50,9 +56,35 @@ def blank(width: float = 10, height: float = 7) -> Figure:
 
 
 def png(figure: Figure) -> bytes:
+    return saved(figure, "png", dpi=150)
+
+
+def saved(figure: Figure, kind: str, **how: object) -> bytes:
+    """A figure as a file of this kind. A letter that the font lacks is drawn as a box: the page beside has the name."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(buffer, format=kind, **how)
     return buffer.getvalue()
+
+
+def in_figure(name: str, most: int = LONGEST_LABEL) -> str:
+    """A name or title that leaves room for the figure, and is not read as a formula."""
+    return printable(name, most).replace("$", r"\$")
+
+
+def legend_below(figure: Figure, axis: Axes, grey: Collection[str] = ()) -> None:
+    """One legend for all panels, below them; lines in `grey` share an entry."""
+    pairs = list(zip(*axis.get_legend_handles_labels(), strict=True))
+    shown = [(handle, in_figure(label)) for handle, label in pairs if label not in grey]
+    others = [handle for handle, label in pairs if label in grey]
+    if others:
+        shown.append((others[0], f"{len(grey)} other{'' if len(grey) == 1 else 's'}"))
+    if not shown:
+        return
+    room = LETTERS * figure.get_figwidth() / (GAP + max(len(label) for _, label in shown))
+    columns = max(1, min(len(shown), 5, int(room)))
+    figure.legend(*zip(*shown, strict=True), loc="outside lower center", ncols=columns, frameon=False)
 
 
 def rendered(figure: Figure) -> dict[str, bytes]:
@@ -64,9 +96,7 @@ def rendered(figure: Figure) -> dict[str, bytes]:
     figure.set_layout_engine("none")  # what the first has found serves all: finding it takes most of the time
     with rc_context({"svg.hashsalt": "fedsolve"}):
         for kind, metadata in (("pdf", {"CreationDate": None}), ("svg", {"Date": None})):
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=kind, metadata=metadata)
-            found[kind] = buffer.getvalue()
+            found[kind] = saved(figure, kind, metadata=metadata)
     return found
 
 
@@ -106,13 +136,7 @@ def draw_convergence(
             draw_bound(axes[0][0], rows, label if len(histories) > 1 else "", look)
     _dress(axes, histories, best_name)
     if len(histories) > 1:
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        grey = set(list(histories)[MOST_COLOURED:])
-        named = {label: handle for handle, label in zip(handles, labels, strict=True) if label not in grey}
-        if grey:
-            other = next(handle for handle, label in zip(handles, labels, strict=True) if label in grey)
-            named[f"{len(grey)} others"] = other
-        figure.legend(named.values(), named, loc="outside lower center", ncols=min(len(named), 5), frameon=False)
+        legend_below(figure, axes[0][0], list(histories)[MOST_COLOURED:])
 
 
 def shows_slope(rows: Sequence[Row]) -> bool:

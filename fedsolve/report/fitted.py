@@ -8,22 +8,25 @@ from typing import Any
 
 from fedsolve.loop.history import Run
 from fedsolve.models import Model
-from fedsolve.report.html_parts import Html, element, paragraph, section, table
+from fedsolve.report.html_parts import Html, element, long_table, paragraph, section
+from fedsolve.report.tables import listed
 from fedsolve.text import printable
 
-MOST_SITES = 40  # that the table lists one by one; those that were missing come first
 MOST_ROUNDS = 8  # that a cell lists one by one
 MOST_REASONS = 3
 
 
-def what_was_fitted(run: Run, outcome: str | None = None, rows: int | None = None) -> Html:
+def what_was_fitted(run: Run, outcome: str | Sequence[str] | None = None, rows: int | None = None) -> Html:
     """The section on model, penalty, data and method."""
     kind = run.model.in_words if isinstance(run.model, Model) else f"a {type(run.model).__name__}"
-    of = "" if outcome is None else f" of the outcome “{printable(outcome)}”"
+    named = [f"“{printable(one)}”" for one in ([outcome] if isinstance(outcome, str) else outcome or ())]
+    of = f" of the outcome{'' if len(named) == 1 else 's'} {listed(named)}" if named else ""
     parts = [f"{kind[:1].upper()}{kind[1:]}{of}{_size(run)}{_penalty(run)}."]
     classes = getattr(run.model, "classes", None)
     if classes and len(classes) == 2:
-        parts.append(f"It predicts “{printable(str(classes[1]))}”, as against “{printable(str(classes[0]))}”.")
+        other, wanted = (f"“{printable(str(one))}”" for one in classes)
+        said = f"{wanted}, as against {other}" if outcome is None else f"whether it is {wanted} or {other}"
+        parts.append(f"It predicts {said}.")
     method = f"Method: {type(run.algorithm).__name__}. {_first_sentence(run.algorithm)}".rstrip()
     if rows:
         parts.append(f"It was fitted to {rows:,} rows.")
@@ -61,7 +64,6 @@ def who_took_part(run: Run, clients: Sequence[Mapping[str, Any]]) -> Html:
             missing[name][why].append(row.round)
     known = {str(one["name"]): one for one in clients}
     names = sorted(dict.fromkeys([*known, *asked, *missing]), key=lambda name: name not in missing)
-    shown = names[:MOST_SITES]
     lines = [
         [
             name,
@@ -69,15 +71,15 @@ def who_took_part(run: Run, clients: Sequence[Mapping[str, Any]]) -> Html:
             f"{len(answered.get(name, ()))} of {len(asked.get(name, ()))}",
             _when(missing[name]) if name in missing else "never",
         ]
-        for name in shown
+        for name in names
     ]
-    parts: list[Html] = [_sentence(names, missing)]
+    silent = _silent(run)
+    parts: list[Html] = [_sentence(names, missing, silent)]
     headings = [("site", False), ("rows", True), ("rounds answered", True), ("missing", False)]
-    parts.append(table(headings, lines, label="The sites that took part"))
-    if len(names) > len(shown):
-        parts.append(paragraph(f"{len(names) - len(shown):,} more sites are in ledger.csv.", kind="quiet"))
+    parts.append(long_table(headings, lines, label="The sites that took part"))
     said = (
-        "The start is round 0. A site that is not asked in a round, or is missing from it, is not in the round's sums."
+        "The start is round 0. A site that is not asked in a round, or is missing from it, is not in the round's sums. "
+        "It may have answered what the fit needed and be missing from what only measured it."
     )
     return section("Who took part", *parts, paragraph(said, kind="quiet"))
 
@@ -99,12 +101,25 @@ def _rounds(run: Run) -> tuple[dict[str, set[int]], dict[str, set[int]]]:
     return {name: rounds - failed[name] for name, rounds in answered.items()}, dict(asked)
 
 
-def _sentence(names: Sequence[str], missing: Mapping[str, object]) -> Html:
+def _silent(run: Run) -> list[str]:
+    """The sites that were asked to fit the model and answered not once."""
+    records = [record for record in run.ledger.records if "algorithm" in record.purposes]
+    heard = {name for record in records for name in record.answered}
+    return [name for name in dict.fromkeys(name for record in records for name in record.asked) if name not in heard]
+
+
+def _sentence(names: Sequence[str], missing: Mapping[str, object], silent: Sequence[str]) -> Html:
     count = f"{len(names):,} site{'' if len(names) == 1 else 's'}"
     if not missing:
         return paragraph(f"{count} took part, and nobody was missing from a round.")
-    others = f"{len(missing):,} of them {'was' if len(missing) == 1 else 'were'} missing from some round"
-    return paragraph(element("strong", f"{count} took part; {others}."))
+    which = "each of them was" if len(missing) == len(names) > 1 else f"{len(missing):,} of them were"
+    others = f"{'1 of them was' if len(missing) == 1 else which} missing from some round"
+    never = f" {listed(silent)} never answered, and nothing of {_them(silent)} is in the model." if silent else ""
+    return paragraph(element("strong", f"{count} took part; {others}.{never}"))
+
+
+def _them(names: Sequence[str]) -> str:
+    return "it" if len(names) == 1 else "them"
 
 
 def _when(reasons: Mapping[str, Sequence[int]]) -> str:

@@ -6,10 +6,11 @@ from rich.table import Table
 from rich.text import Text
 
 from fedsolve.inference import FederationGains
+from fedsolve.inference.compared import OWN_MODELS
 from fedsolve.inference.gain_table import ASSUMES
 from fedsolve.inference.own_best_model import BY_FOLDS
-from fedsolve.report.html_parts import Html, badge, element, paragraph, section, table
-from fedsolve.report.tables import number, plain_table
+from fedsolve.report.html_parts import Html, badge, element, long_table, paragraph, section
+from fedsolve.report.tables import listed, number, plain_table
 from fedsolve.text import printable
 
 TITLE = "Who gains by joining"
@@ -37,22 +38,30 @@ def gain_table(gains: FederationGains) -> Table:
 
 
 def notes(gains: FederationGains) -> list[str]:
-    """What the table does not say: who cannot be told, whose own model is none of the usual, and the thresholds."""
-    said = [gains.sentence(name) for name, one in gains.clients.items() if one.verdict == "cannot tell"]
-    said += [
-        f"{name}, its own model: {one.local_model}."
-        for name, one in gains.clients.items()
-        if one.verdict != "cannot tell" and one.local_model != BY_FOLDS
+    """What the table does not say: who cannot be told, whose own model is none of the usual, who is missing, and the
+    thresholds. Clients of which the same is said share a sentence."""
+    of: dict[str, list[str]] = {}
+    for name, one in gains.clients.items():
+        if one.verdict == "cannot tell":
+            of.setdefault(gains.sentence(name).removeprefix(name), []).append(name)
+    for name, one in gains.clients.items():
+        if one.verdict != "cannot tell" and one.local_model != OWN_MODELS[BY_FOLDS]:
+            of.setdefault(f", its own model: {one.local_model}.", []).append(name)
+    for name, reason in gains.missing.items():
+        of.setdefault(f", missing: {reason}.", []).append(name)
+    said = [
+        listed(names) + (what if len(names) == 1 else what.replace("tell, it has", "tell, each has"))
+        for what, names in of.items()
     ]
-    said += [f"{name} is missing: {reason}." for name, reason in gains.missing.items()]
-    thresholds = [one for name in gains.clients if (one := gains.threshold_sentence(name)) is not None]
+    thresholds = [line for name in gains.clients if (line := gains.threshold_sentence(name)) is not None]
     return [*said, *thresholds, *([ASSUMES] if thresholds else [])]
 
 
 def gain_section(gains: FederationGains | str) -> Html:
     """For a report; of a text, that it is why there are none."""
     if isinstance(gains, str):
-        return section(TITLE, paragraph(badge("not known", False), f" {printable(gains)}."))
+        said = printable(gains)
+        return section(TITLE, paragraph(badge("not known", False), f" {said[:1].upper()}{said[1:]}."))
     rows = [
         [*_cells(row), badge(str(row["verdict"]), _LOOKS[str(row["verdict"])])]
         if row["verdict"] in _LOOKS
@@ -60,8 +69,9 @@ def gain_section(gains: FederationGains | str) -> Html:
         for row in gains.rows()
     ]
     found = notes(gains)
-    listed = element("ul", *(element("li", one) for one in found)) if found else ""
-    return section(TITLE, paragraph(f"{heading(gains)}.", kind="quiet"), table(_headings(gains), rows), listed)
+    points = element("ul", *(element("li", one) for one in found)) if found else ""
+    shown = long_table(_headings(gains), rows, label="Who gains, by site")
+    return section(TITLE, paragraph(f"{heading(gains)}.", kind="quiet"), shown, points)
 
 
 def _headings(gains: FederationGains) -> list[tuple[str, bool]]:

@@ -18,6 +18,9 @@ import numpy as np
 from fedsolve.text import printable
 from fedsolve.version import __version__
 
+LONG_CELL = 40  # characters of a cell that are broken into lines
+MOST_SHOWN = 40  # rows of a long table
+
 
 class Html(str):
     """Text that is markup already."""
@@ -78,14 +81,17 @@ def table(
     label: str | None = None,
 ) -> Html:
     """Headings say whether numbers stand below them: these are set to the right. The first cell of a row is its
-    heading. A table wider than the page scrolls, also by keys; `label` is what a screen reader calls it."""
+    heading. Long texts are broken into lines. A table wider than the page scrolls, also by keys; `label` is what a
+    screen reader calls it."""
     looks = ["number" if numeric else None for _, numeric in headings]
 
     def line(cells: Sequence[Content], scope: str) -> Html:
         made = []
         for place, (cell, look) in enumerate(zip(cells, looks, strict=True)):
             head = scope == "col" or not place
-            made.append(element("th" if head else "td", cell, class_=look, scope=scope if head else None))
+            long = look is None and isinstance(cell, str) and not isinstance(cell, Html) and len(cell) > LONG_CELL
+            shown = "long" if long else look
+            made.append(element("th" if head else "td", cell, class_=shown, scope=scope if head else None))
         return element("tr", *made)
 
     parts = [
@@ -96,6 +102,23 @@ def table(
         parts.append(element("tfoot", line(foot, "row")))
     said = label or f"Table: {', '.join(heading for heading, _ in headings if heading)}"
     return element("div", element("table", *parts), class_="scroll", tabindex="0", role="group", aria_label=said)
+
+
+def long_table(
+    headings: Sequence[tuple[str, bool]],
+    rows: Sequence[Sequence[Content]],
+    foot: Sequence[Content] = (),
+    *,
+    label: str,
+    more: str = "sites",
+) -> Html:
+    """A table whose first rows are shown; further ones, `more` by name, open when they are asked for."""
+    first, rest = rows[:MOST_SHOWN], rows[MOST_SHOWN:]
+    shown = table(headings, first, foot, label)
+    if not rest:
+        return shown
+    title = f"{len(rest):,} more {more}"
+    return Html(shown + folded(title, table(headings, rest, label=f"{label}: {title}")))
 
 
 def image(png: bytes, description: str) -> Html:
@@ -129,7 +152,7 @@ _STYLE = """
   --card: #1f2226; --good: #4cc38a; --bad: #ff8589; --warn: #f0b849 } }
 * { box-sizing: border-box }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, "Segoe UI", sans-serif }
-main, footer { max-width: 62rem; margin: 0 auto; padding: 1rem }
+main, footer { max-width: 72rem; margin: 0 auto; padding: 1rem }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: 1rem 0 .25rem; overflow-wrap: anywhere }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; padding-bottom: .2rem; border-bottom: 1px solid var(--line) }
 h3 { font-size: 1rem; margin: 1.4rem 0 .4rem }
@@ -139,7 +162,7 @@ p { margin: .5rem 0; max-width: 46rem; overflow-wrap: anywhere }
   white-space: nowrap }
 .good { color: var(--good) } .bad { color: var(--bad) }
 .warning { border-left: .25rem solid var(--warn); padding-left: .75rem }
-dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem; margin: 1rem 0 }
+dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.5rem, 1fr)); gap: .6rem; margin: 1rem 0 }
 dl div { background: var(--card); border-radius: .5rem; padding: .5rem .75rem }
 dt { color: var(--quiet); font-size: .8rem } dd { margin: 0; font-size: 1.15rem; font-variant-numeric: tabular-nums }
 .scroll { overflow-x: auto; max-width: 100% }
@@ -148,11 +171,13 @@ ul { padding-left: 1.25rem } li { margin: .25rem 0; max-width: 46rem; overflow-w
 table { border-collapse: separate; border-spacing: 0; font-size: .875rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .9rem .25rem 0; text-align: left; vertical-align: top; white-space: nowrap }
 th { font-weight: 400 } th[scope=row] { position: sticky; left: 0; background: var(--paper) }
-@media (max-width: 40rem) { th[scope=row] { white-space: normal; overflow-wrap: anywhere; min-width: 5rem;
-  max-width: 45vw } }
-thead th { color: var(--quiet); font-weight: 600; border-bottom: 1px solid var(--line); vertical-align: bottom }
+th[scope=row] { max-width: 24rem; overflow-wrap: break-word }
+@media (max-width: 40rem) { th[scope=row] { white-space: normal; max-width: 42vw } }
+thead th { color: var(--quiet); font-weight: 600; border-bottom: 1px solid var(--line); vertical-align: bottom;
+  white-space: normal }
 tfoot th, tfoot td { border-top: 1px solid var(--line); font-weight: 600 }
-.long { white-space: normal; min-width: 16rem }
+.long { white-space: normal; overflow-wrap: break-word } td.long { min-width: 16rem }
+td small { display: block; color: var(--quiet); font-size: .75rem }
 .number { text-align: right }
 img { display: block; width: 100%; min-width: 38rem; height: auto; background: #fff; border-radius: .5rem }
 pre { background: var(--card); border-radius: .5rem; padding: .75rem; overflow-x: auto; font-size: .8125rem }

@@ -39,6 +39,8 @@ SLOPE = (
     "other losses in the limit; it begins at the first gradient norm, so that only slopes compare."
 )
 
+DIVERGED = "Do not use this model: the run diverged, so its coefficients and predictions mean nothing."
+
 
 @dataclass(frozen=True)
 class About:
@@ -53,20 +55,25 @@ class About:
     held_out: bytes | None = None  # the figure of held-out rows
     inferred: Summary | str | None = None  # standard errors, or why there are none
     forest: bytes | None = None  # their figure
-    outcome: str | None = None  # what is predicted, by name
+    outcome: str | Sequence[str] | None = None  # what is predicted, by name
     story: Sequence[str] = ()  # of a comparison: what came out, in sentences before its table
     drawn: Sequence[str] = ()  # and the lines of its figure in their order, where it is not that of the table
+    shows: str = "Gradient norm and value against rounds and bytes"  # the figure, for those who do not see it
 
 
 def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: FederationGains | str | None = None) -> str:
     """One run, for people who have to answer for it: what was fitted, by whom, what left each site, what came out and
     how good it is; then what engineers ask. `gains` may be the reason why there are none."""
     clients = summary.get("clients") or ()
+    listed = isinstance(
+        about.inferred, Summary
+    )  # then the coefficients are in the units of the columns, and come first
     return page(
         about.title,
         paragraph(about.described, kind="quiet"),
         _ending(run.status, run.message),
-        *(paragraph(f"{notice[:1].upper()}{notice[1:]}.", kind="warning") for notice in run.notices),
+        paragraph(DIVERGED, kind="warning") if run.status == "diverged" else "",
+        *_warnings([run]),
         figures(_first_numbers(summary, run.model)),
         what_was_fitted(run, about.outcome, sum(one["samples"] for one in clients)),
         who_took_part(run, clients),
@@ -74,15 +81,16 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: Federati
             "What left each site",
             *sent_words.section_parts(run, [getattr(one, "ledger", None) for one in (gains, about.inferred)]),
         ),
-        section("Model", *_model(run.model, about.feature_names)),
-        section("How good it is", paragraph(certificate_sentence(run))),
+        *(() if listed else (section("Model", *_model(run.model, about.feature_names)),)),
         "" if about.inferred is None else coefficients_section(about.inferred, about.forest),
         "" if run.evaluation is None else page_section(run.evaluation, about.held_out),
         "" if gains is None else gain_section(gains),
-        _convergence(about, {summary["algorithm"]: run}),
         _columns([run]),
+        section("How close to the best fit", paragraph(certificate_sentence(run))),
+        _convergence(about, {summary["algorithm"]: run}),
         section("History", *_history(run.history)),
         section("What was sent, in bytes", *accounts.tables(run.ledger)),
+        *((section("Weights", *_model(run.model, about.feature_names)),) if listed else ()),
         _making(about, [(summary["algorithm"], summary["hyper_parameters"])], run.seed),
     )
 
@@ -123,6 +131,7 @@ def comparison_page(
         about.title,
         paragraph(about.described, kind="quiet"),
         *map(paragraph, about.story),
+        *_warnings(runs.values()),
         side_by_side
         or section("Side by side", table(headings, cells, label="All runs"), paragraph(said) if said else ""),
         *(_failed(row) for row in failed),
@@ -204,11 +213,19 @@ def _ending(status: str, message: str) -> Html:
     return paragraph(badge(LIMITS.get(status, status), good), f" {message[:1].upper()}{message[1:]}.")
 
 
+def _warnings(runs: Iterable[Run]) -> list[Html]:
+    """What to know before the results are used, each sentence once."""
+    said = dict.fromkeys(notice for run in runs for notice in run.notices)
+    return [paragraph(f"{one[:1].upper()}{one[1:]}.", kind="warning") for one in said]
+
+
 def _first_numbers(summary: Mapping[str, Any], model: object) -> list[tuple[str, str]]:
-    found = [
+    clients = summary.get("clients") or ()
+    found = [("sites", f"{len(clients):,}"), ("rows", f"{sum(one['samples'] for one in clients):,}")] if clients else []
+    found += [
         ("rounds", str(summary["rounds"])),
-        ("sent up, all clients", size(summary["bytes_up"])),
-        ("sent down, all clients", size(summary["bytes_down"])),
+        ("sent up, to fit", size(summary["bytes_up"])),
+        ("sent down, to fit", size(summary["bytes_down"])),
         ("value", number(summary["value"], 6)),
         ("‖gradient‖", number(summary["gradient_norm"])),
     ]
@@ -216,17 +233,17 @@ def _first_numbers(summary: Mapping[str, Any], model: object) -> list[tuple[str,
         if value is not None:
             kind = model.score_name if isinstance(model, Model) else "score"
             found.append((f"{kind}, {where}ing data", f"{value:.4g}"))
-    return [*found, ("seconds", f"{summary['seconds']:.2f}")]
+    return [(name, said) for name, said in [*found, ("seconds", f"{summary['seconds']:.2f}")] if said != "–"]
 
 
 def _convergence(about: About, runs: Mapping[str, Run]) -> Html | str:
     """The figure, what it says for those who do not see it, and whose lines are grey."""
     if about.figure is None:
         return ""
-    runs = {label: runs[label] for label in about.drawn or runs}
-    ends = "; ".join(_end_in_words(label, run) for label, run in list(runs.items())[:MOST_COLOURED])
-    drawn = image(about.figure, f"Gradient norm and value against rounds and bytes. {about.title}. {ends}.")
-    grey = list(runs)[MOST_COLOURED:]
+    order = list(about.drawn or runs)
+    ends = "; ".join(_end_in_words(label, runs[label]) for label in order[:MOST_COLOURED] if label in runs)
+    drawn = image(about.figure, f"{about.shows}. {about.title}.{f' {ends}.' if ends else ''}")
+    grey = order[MOST_COLOURED:]
     others = paragraph(f"In grey: {', '.join(grey)}.", kind="quiet") if grey else ""
     told = not grey and any(shows_slope(run.history) for run in runs.values())
     return section("Convergence", drawn, others, paragraph(SLOPE, kind="quiet") if told else "")

@@ -17,10 +17,9 @@ from fedsolve.inference.standard_errors import StandardErrors
 from fedsolve.loop.history import Run
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.report.html_parts import Html, element, paragraph
-from fedsolve.report.tables import size
+from fedsolve.report.tables import listed, size
 
 MOST_GROUPS = 6  # of sites that sent different things; more are described together
-MOST_NAMED = 6  # sites in a heading
 
 # Why it was asked: by the protocol, or else by the purpose of the call.
 WHY = {
@@ -48,6 +47,8 @@ MEANINGS = {
     "loss": "The loss is how badly the model fits: an average over all rows of the site.",
     "curvature": "A bound on the curvature is one number that says how large a step may be.",
 }
+# What has no numbers by its nature; a reply to anything else that has none says that there is nothing to tell.
+NO_NUMBERS = ("a confirmation", "the reply of")
 # Protocols that a run has under fixed names, for a run that no longer has its session.
 KNOWN: dict[str, type[object]] = {
     "session": Joining,
@@ -101,7 +102,11 @@ def section_parts(run: Run, later: Sequence[Ledger | None] = (), level: int = 3)
         used += lines
         parts += [element(f"h{level}", sites), element("ul", *(element("li", line) for line in lines))]
     total = ledger.total(None)
-    said = f"In all, the sites sent {size(total.bytes_up)}, and received {size(total.bytes_down)}."
+    fit = ledger.total("algorithm")
+    said = (
+        f"In all, the sites sent {size(total.bytes_up)}, and received {size(total.bytes_down)}; to fit the model, "
+        f"{size(fit.bytes_up)} and {size(fit.bytes_down)} of it."
+    )
     meanings = [meaning for word, meaning in MEANINGS.items() if any(word in line for line in used)]
     here = [paragraph(SIMULATED)] if _is_simulated(run) else []
     return [*here, *parts, paragraph(said), *map(paragraph, meanings), paragraph(LIMITS)]
@@ -115,6 +120,8 @@ def sentence(phrase: str, replies: Replies) -> str:
         phrase = f"{phrase} of {counted}"
     elif counted:
         phrase = f"{phrase} ({counted})"
+    elif not phrase.startswith(NO_NUMBERS):
+        phrase = f"in place of {phrase}: a reply without them"
     return f"{phrase[:1].upper()}{phrase[1:]}, {_times(replies.times)}"
 
 
@@ -153,20 +160,25 @@ def _with_later(ledger: Ledger, later: Sequence[Ledger | None]) -> Ledger:
 
 
 def _groups(ledger: Ledger, named: Mapping[str, str]) -> Iterator[tuple[str, Calls]]:
-    """Sites that sent the same, with what they sent."""
+    """What all sites sent alike, and then, by sites that sent the same, what was not alike."""
     by_client = _by_client(ledger, named)
     if not by_client:
         return
+    first = next(iter(by_client.values()))
+    common = {key for key in first if all(key in one and one[key].key == first[key].key for one in by_client.values())}
+    if common:
+        yield "Each site sent", {key: replies for key, replies in first.items() if key in common}
+    rest = {name: {key: one for key, one in calls.items() if key not in common} for name, calls in by_client.items()}
     groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
-    for client, calls in by_client.items():
-        groups[tuple((name, replies.key) for name, replies in calls.items())].append(client)
-    if len(groups) == 1:
-        yield "Each site sent", next(iter(by_client.values()))
-    elif len(groups) <= MOST_GROUPS:
+    for client, calls in rest.items():
+        if calls:
+            groups[tuple((name, replies.key) for name, replies in calls.items())].append(client)
+    also = "also sent" if common else "sent"
+    if len(groups) <= MOST_GROUPS:
         for clients in sorted(groups.values(), key=len, reverse=True):
-            yield f"{_listed(clients)} sent", by_client[clients[0]]
+            yield f"{listed(clients)} {also}", rest[clients[0]]
     else:
-        yield "Each site sent at most", _most(by_client)
+        yield f"Each site {also} at most", _most(rest)
 
 
 def _by_client(ledger: Ledger, named: Mapping[str, str]) -> dict[str, Calls]:
@@ -193,12 +205,6 @@ def _most(by_client: Mapping[str, Calls]) -> Calls:
             so_far.times, so_far.most = max(so_far.times, one.times), max(so_far.most, one.most)
             so_far.least = min(so_far.least, one.least)
     return found
-
-
-def _listed(names: list[str]) -> str:
-    if len(names) > MOST_NAMED:
-        return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} other sites"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _counted(least: int, most: int) -> str:

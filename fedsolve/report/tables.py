@@ -103,3 +103,10 @@ def clients(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> Tab
 def plain_table() -> Table:
     """The one look all tables share."""
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Names in a sentence: "a, b and c"; of more than `most`, the first ones and how many others there are."""
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1:,} other sites"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

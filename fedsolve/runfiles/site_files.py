@@ -14,9 +14,10 @@ from fedsolve.data.sites import Sites, load_sites
 from fedsolve.federation.client import Client
 from fedsolve.models import Model
 from fedsolve.runfiles import keys
-from fedsolve.tables.column_names import SHOWN
 from fedsolve.tables.labels import Classes
 from fedsolve.typing import Array
+
+LONGEST_NAME = 60  # characters of a title that names the sites
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ def load(what: keys.Data, folder: Path, preprocess: Preprocess | None, binary: b
 
 
 def _named(what: keys.Data, read: Sites) -> str:
-    """The data's name in titles."""
+    """The data's name in titles: the names of the sites, if they are few and short."""
     if isinstance(what.files, str):
         return what.files
-    names = [client.name for client in read.clients]
-    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
+    names = ", ".join(client.name for client in read.clients)
+    return names if len(names) <= LONGEST_NAME else f"the files of {len(read.clients):,} sites"
 
 
 def score(model: Model, clients: Sequence[Client]) -> float | None:

@@ -191,6 +191,9 @@ def test_runs_that_diverge_or_cannot_start(command: Command, written: Write, tmp
         ("8", "error", ""),
     ]
     assert (tmp_path / "out" / "convergence.png").is_file()
+    # What is the same with every seed is said once.
+    assert (tmp_path / "out" / "report.html").read_text().count("SHEDLeastSquares: SHEDLeastSquares needs") == 1
+    assert "SHEDLeastSquares, seed" not in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_a_seed_whose_partition_cannot_be_made(
@@ -213,6 +216,8 @@ def test_a_seed_whose_partition_cannot_be_made(
         ("8", True),
         ("9", False),
     }
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("Newton, seed 8: client-2 would have no rows.") == 1
 
 
 def test_clients_that_are_given_and_nothing_random(command: Command, written: Write) -> None:

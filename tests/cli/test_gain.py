@@ -95,7 +95,7 @@ def test_a_run_keeps_its_report_where_nobody_can_be_told(command: Command, run_f
     assert (tmp_path / "run/model.npz").is_file()
     page = (tmp_path / "run/report.html").read_text()
     assert "Who gains by joining" in page
-    assert "no client has held-out rows" in page
+    assert "No client has held-out rows" in page
     people = command("run", file, "--output", "again")
     assert "Who gains is not known: no client has held-out rows" in " ".join(people.out.split())
 

@@ -21,6 +21,7 @@ from fedsolve.losses import LinearLoss
 from fedsolve.report import run_page as pages
 from fedsolve.report import summarise
 from fedsolve.report.sent_words import Replies, phrases, section_parts, sentence
+from fedsolve.report.tables import size
 from fedsolve.runfiles import registry
 from fedsolve.typing import Array
 
@@ -69,12 +70,25 @@ def test_the_numbers_are_the_ledgers() -> None:
     assert line == f"Its loss, gradient and Hessian ({1 + 14 + 105} numbers), {times} times, to fit the model"
 
 
+def test_all_that_was_sent_is_told_from_what_the_fit_took() -> None:
+    run = fs.run(fs.Newton(LOSS), clients(), preprocess=fs.data.Preprocess())
+    every, fit = run.ledger.total(None), run.ledger.total("algorithm")
+    assert fit.bytes_up < every.bytes_up
+    text = pages.run_page(pages.About("t", "d", "c"), run, summarise(run, "Newton"))
+    assert f"the sites sent {size(every.bytes_up)}, and received {size(every.bytes_down)}; to fit" in text
+    assert f"{size(fit.bytes_up)} and {size(fit.bytes_down)} of it." in text
+    assert f"<dt>sent up, to fit</dt><dd>{size(fit.bytes_up)}</dd>" in text
+
+
 def test_sites_that_sent_other_things_are_named() -> None:
     away = fs.Replay(cohorts={(1, 0): ("site-0", "site-1"), (1, 1): ("site-0", "site-1")})
     run = fs.run(fs.FedNewton(LOSS), clients(), rounds=2, tolerance=0, participation=away)
     text = "".join(section_parts(run))
-    assert "site-0 and site-1 sent" in text
-    assert "site-2 sent" in text
+    assert "Each site sent" in text
+    assert "site-0 and site-1 also sent" in text
+    assert "site-2 also sent" in text
+    assert text.count("to join") == 1  # what all sent alike is said once
+    assert text.count("A gradient of 14 numbers") == 2  # site-2 missed one
 
 
 @dataclass(frozen=True)
@@ -131,6 +145,7 @@ def test_a_run_without_its_session_knows_the_librarys_words() -> None:
         ("a gradient", Replies(1, 1, 1), "A gradient (one number), once"),
         ("its loss and gradient", Replies(2, 3, 1500), "Its loss and gradient (3 to 1,500 numbers), twice"),
         ("a confirmation of the units", Replies(1, 0, 0), "A confirmation of the units, once"),
+        ("the errors", Replies(2, 0, 0), "In place of the errors: a reply without them, twice"),
     ],
 )
 def test_sentences(phrase: str, replies: Replies, expected: str) -> None:
