@@ -170,9 +170,9 @@ class FormulaDesign:
         asked = [one.asked if isinstance(one, Spline | Moments) and one.open else 0 for one in self.factors]
         if sums.shape != (sum(asked),) or not np.isfinite(sums).all():
             raise DataError(f"the clients' sums for the formula have shape {sums.shape}, or are not finite")
-        factors, start = [], 0
+        factors, start = list[Factor](), 0
         for name, factor, width in zip(self.names, self.factors, asked, strict=True):
-            if isinstance(factor, Spline | Moments) and width:
+            if isinstance(factor, BSplines | NaturalSplines | Polynomials | Scaled) and width:
                 factors.append(factor.told(sums[start : start + width], name))
             else:
                 factors.append(factor)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from scipy.interpolate import BSpline, CubicSpline
@@ -132,7 +132,7 @@ class Spline:
         edges = np.linspace(self.low, self.high, CELLS + 1)
         return np.histogram(x[(x >= self.low) & (x <= self.high)], edges)[0].astype(np.float64)
 
-    def told(self, sums: Array, name: str) -> Spline:
+    def told(self, sums: Array, name: str) -> Self:
         """With knots at the quantiles. Raises DataError where they are not different."""
         shares = np.concatenate([[0.0], np.cumsum(sums)]) / max(float(sums.sum()), 1.0)
         edges = np.linspace(self.low, self.high, CELLS + 1)
@@ -212,7 +212,7 @@ class NaturalSplines(Spline):
     def sums(self, x: Array) -> Array:
         return super().sums(x) if self.knots is None else self._values(self.within(x, self.source)).sum(axis=0)
 
-    def told(self, sums: Array, name: str) -> Spline:
+    def told(self, sums: Array, name: str) -> Self:
         if self.knots is None:
             return super().told(sums, name)
         if not sums.any():
@@ -276,7 +276,7 @@ class Moments:
         p = self.polynomials(x)[len(self.norms)]
         return np.array([p @ p, (x * p) @ p])
 
-    def told(self, sums: Array, name: str) -> Moments:
+    def told(self, sums: Array, name: str) -> Self:
         """With what the sums tell. Raises DataError for too few different values."""
         norm, total = sums.tolist()
         if not math.isfinite(total) or not norm > ROUNDING * self._expected():
