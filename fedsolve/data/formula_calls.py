@@ -13,6 +13,8 @@ from typing import Any
 
 from fedsolve.data.formula_arithmetic import ARITHMETIC, FUNCTIONS, called, columns_in, written
 from fedsolve.data.formula_factors import (
+    HIGHEST,
+    MOST_KNOTS,
     BSplines,
     Category,
     Factor,
@@ -55,7 +57,6 @@ _ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 _ARGUMENTS["cs"] = _ARGUMENTS["cr"]
 ALLOWED = f"C with contr.{', contr.'.join(sorted(CODINGS))}; bs, cr, poly, center, scale, standardize; I; {ARITHMETIC}"
-MOST_KNOTS, HIGHEST = 50, 20
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,7 @@ def _flag(name: str, value: Any, terms: Terms) -> bool:
 
 
 def _b_splines(source: str, given: Mapping[str, Any], terms: Terms) -> BSplines:
-    degree = _whole("degree", given["degree"], 1, 9, terms)
+    degree = _whole("degree", given["degree"], 1, HIGHEST, terms)
     intercept = _flag("include_intercept", given["include_intercept"], terms)
     low, high = _bounds(source, given, terms)
     inner, knots = _knots(given, degree + intercept, low, high, terms)

@@ -6,6 +6,7 @@ nor formulaic: names, codings and products are settled when the formula is read 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -65,17 +66,18 @@ class FormulaDesign:
     scale: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        try:
+            named = all(names_of(factor) for factor in self.factors)
+        except ConfigError as error:
+            raise DataError(f"a formula's design has a factor that cannot be computed: {error}") from None
         widths = [factor.width for factor in self.factors]
         inside = all(
-            0 <= factor < len(widths) and 0 <= column < widths[factor]
+            product.parts and all(0 <= at < len(widths) and 0 <= column < widths[at] for at, column in product.parts)
             for product in self.products
-            for factor, column in product.parts
         )
         lengths = {len(self.centre), len(self.scale)}
-        units = lengths in ({0}, {len(self.products)}) and all(one > 0 for one in self.scale)
-        if any(not names_of(factor) for factor in self.factors):
-            raise DataError("a formula's design has a factor of no column")
-        if not inside or not units or len(self.names) != len(widths) or not all(one.parts for one in self.products):
+        units = lengths in ({0}, {len(self.products)}) and all(one > 0 and math.isfinite(one) for one in self.scale)
+        if not (named and inside and units and len(self.names) == len(widths)):
             raise DataError(f"a formula's design of {len(self.products)} columns has parts that do not fit together")
 
     # ── what it is of ──
@@ -121,6 +123,8 @@ class FormulaDesign:
         Args:
             values: By name, the numbers of a column, or the places of its categories; nothing is missing.
         """
+        if self.open:
+            raise DataError("the formula's knots, means or deviations are not agreed on yet")
         made = [self._columns(name, factor, values) for name, factor in zip(self.names, self.factors, strict=True)]
         rows = len(next(iter(values.values())))
         D = np.empty((rows, len(self.products)))
@@ -134,6 +138,9 @@ class FormulaDesign:
         if self.scale:
             D -= np.array(self.centre)
             D /= np.array(self.scale)
+        if not np.isfinite(D).all():
+            place = int(np.argmax(~np.isfinite(D).all(axis=0)))
+            raise DataError(f"column {self.products[place].name!r} of the formula has values too large to compute with")
         return D
 
     def _columns(self, name: str, factor: Factor, values: Mapping[str, Array]) -> Array:

@@ -13,8 +13,9 @@ Rows in which a cell of the factor is missing are left out of these sums, and ea
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self, TypeAlias
 
@@ -27,7 +28,17 @@ from fedsolve.typing import Array
 Beyond = Literal["raise", "clip", "extend"]
 CELLS = 100  # between the bounds of a spline, whose rows are counted
 ROUNDING = 1e-24  # of a sum of squares: what is left of one where nothing differs
+MOST_KNOTS, HIGHEST = 50, 9  # inner knots, and the degree of polynomials
 DIGITS = 1e-3  # of the range: to what knots are rounded, so that they can be written down
+
+
+def _require(factor: object, sound: bool) -> None:
+    if not sound:
+        raise DataError(f"a {type(factor).__name__} of a formula has numbers that do not fit together")
+
+
+def _finite(values: Iterable[float]) -> bool:
+    return all(math.isfinite(one) for one in values)
 
 
 @dataclass(frozen=True)
@@ -58,12 +69,16 @@ class Powers:
 
     numbered: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        _require(self, 1 <= self.degree <= HIGHEST)
+
     @property
     def width(self) -> int:
         return self.degree
 
     def columns(self, x: Array) -> Array:
-        return np.stack([x**k for k in range(1, self.degree + 1)], axis=1)
+        with np.errstate(over="ignore"):  # what is too large is rejected as a column
+            return np.stack([x**k for k in range(1, self.degree + 1)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -78,6 +93,10 @@ class Category:
     coding: tuple[tuple[float, ...], ...]
 
     numbered: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        sound = self.coding and len({len(row) for row in self.coding}) == 1
+        _require(self, bool(sound) and _finite(one for row in self.coding for one in row))
 
     @property
     def width(self) -> int:
@@ -118,6 +137,12 @@ class Spline:
     beyond: Beyond
 
     numbered: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        knots = (self.low, *(self.knots or ()), self.high)
+        rising = all(a < b for a, b in itertools.pairwise(knots))
+        _require(self, rising and _finite(knots) and 0 <= self.inner <= MOST_KNOTS)
+        _require(self, self.knots is None or len(self.knots) == self.inner)
 
     @property
     def open(self) -> bool:
@@ -173,6 +198,10 @@ class BSplines(Spline):
     degree: int = 3
     intercept: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self, 1 <= self.degree <= HIGHEST)
+
     @property
     def width(self) -> int:
         return self.inner + self.degree + self.intercept
@@ -196,6 +225,11 @@ class NaturalSplines(Spline):
 
     centred: bool = False
     totals: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sound = len(self.totals) in (0, self.inner + 2) and _finite(self.totals)
+        _require(self, sound and (not self.totals or math.hypot(*self.totals) > 0))
 
     @property
     def width(self) -> int:
@@ -258,6 +292,10 @@ class Moments:
 
     numbered: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        known = len(self.alpha) == len(self.norms) <= self.order + 1
+        _require(self, known and _finite((*self.alpha, *self.norms)) and all(one > 0 for one in self.norms))
+
     @property
     def order(self) -> int:
         """The last k that is needed."""
@@ -313,6 +351,10 @@ class Polynomials(Moments):
 
     numbered: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        _require(self, 1 <= self.degree <= HIGHEST)
+        super().__post_init__()
+
     @property
     def order(self) -> int:
         return self.degree
@@ -343,6 +385,8 @@ class Scaled(Moments):
         if not self.divided:
             return (x - mean)[:, None] if self.centred else x[:, None]
         square = self.norms[1] + (0.0 if self.centred else mean * mean * self.norms[0])
+        if not self.norms[0] > self.ddof:
+            raise DataError(f"{self.source}: too few rows for a standard deviation with ddof = {self.ddof:g}")
         deviation = math.sqrt(square / (self.norms[0] - self.ddof))
         return ((x - mean if self.centred else x) / deviation)[:, None]
 

@@ -158,33 +158,35 @@ class Preprocess:
 
     @client_step(sends="sums for a formula: counts of rows between bounds, and sums of powers of its columns")
     def term_sums(self, client: Client, transform: Transform) -> Array:
-        """What this client's rows say of what a formula leaves open: knots, means, deviations."""
+        """What this client's rows say of what a formula leaves open: knots, means, deviations. Nothing without one."""
         values, missing = self._cells(client, transform)
-        assert transform.design is not None
-        return transform.design.sums(values, missing)
+        return np.zeros(0) if transform.design is None else transform.design.sums(values, missing)
 
     @client_step(sends="sums of the columns that a formula makes")
     def made_totals(self, client: Client, transform: Transform) -> Array:
         """Σ s v of each column that the formula makes."""
         values, _ = self._cells(client, transform)
-        assert transform.design is not None
-        return _weights(client) @ transform.design.apply(values)
+        return np.zeros(0) if transform.design is None else _weights(client) @ transform.design.apply(values)
 
     @client_step(sends="sums of squares of the columns that a formula makes")
     def made_spread(self, client: Client, transform: Transform, mean: Array) -> Spread:
         """Σ s (v − m) and Σ s (v − m)² of each column that the formula makes."""
         values, _ = self._cells(client, transform)
-        assert transform.design is not None
-        require_shape("mean", mean, len(transform.design.products))
-        R = transform.design.apply(values) - to_numpy(mean)
+        design, s = transform.design, _weights(client)
+        require_shape("mean", mean, 0 if design is None else len(design.products))
+        if design is None:
+            return Spread(np.zeros(0), np.zeros(0))
+        R = design.apply(values) - to_numpy(mean)
         with np.errstate(over="ignore"):
-            return Spread(_weights(client) @ R, _weights(client) @ (R * R))
+            return Spread(s @ R, s @ (R * R))
 
     def _cells(self, client: Client, transform: Transform) -> tuple[dict[str, Array], dict[str, Array]]:
         """The columns of the formula, imputed, and where they were missing; the transform must be of what this client
         has declared."""
         columns = self._columns(client)
         self._check_agreed(columns, transform)
+        if self.formula is None:
+            return {}, {}
         if sp.issparse(client.X):
             raise DataError(f"client {client.name!r}: X is sparse, and a formula fills it: use X.toarray()")
         X = to_numpy(client.ordered([column.name for column in transform.columns]))
