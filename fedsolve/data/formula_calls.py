@@ -30,7 +30,7 @@ from fedsolve.tables.cells import key
 from fedsolve.text import shortened
 
 # By the names that formulaic, patsy and R have for them.
-CODINGS = {"treatment", "sum", "helmert", "diff", "poly", "sas"}
+CODINGS = {"treatment", "sum", "helmert", "diff", "poly", "SAS"}
 _CONTRASTS = {"Treatment": "treatment", "Sum": "sum", "Helmert": "helmert", "Diff": "diff", "Poly": "poly"}
 _ARGUMENTS: dict[str, dict[str, Any]] = {
     "bs": {
@@ -83,7 +83,7 @@ class Coding:
     """A column of categories, and how they are compared.
 
     levels  the declared ones, as text, and "other" where the schema has it
-    base    the reference of treatment coding; None: the first, or, of "sas", the last
+    base    the reference of treatment coding; None: the first, or, of "SAS", the last
     """
 
     column: str
@@ -93,7 +93,7 @@ class Coding:
 
     def contrasts(self, module: Any) -> Any:
         """formulaic's object for it; `module` is formulaic.transforms.contrasts."""
-        name = "SAS" if self.kind == "sas" else self.kind.capitalize()
+        name = self.kind if self.kind.isupper() else self.kind.capitalize()
         kind = getattr(module, f"{name}Contrasts")
         return kind() if self.base is None else kind(base=self.base)
 
@@ -151,7 +151,7 @@ def _contrast(how: ast.expr, terms: Terms) -> tuple[str, Any]:
     if not isinstance(how, ast.Call) or not (how.args or how.keywords):
         return kind, None
     given = [*((None, one) for one in how.args), *((one.arg, one.value) for one in how.keywords)]
-    if kind not in ("treatment", "sas") or len(given) > 1 or given[0][0] not in (None, "base", "reference"):
+    if kind not in ("treatment", "SAS") or len(given) > 1 or given[0][0] not in (None, "base", "reference"):
         raise terms.error("only the reference of contr.treatment can be chosen: contr.treatment(base='f')")
     return kind, literal(given[0][1], terms)
 

@@ -20,14 +20,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
-from scipy.interpolate import BSpline, CubicSpline
 
 from fedsolve.errors import DataError
 from fedsolve.typing import Array
 
 Beyond = Literal["raise", "clip", "extend"]
 CELLS = 100  # between the bounds of a spline, whose rows are counted
-ROUNDING = 1e-24  # of a sum of squares: what is left of one where nothing differs
+ROUNDING = 1e-13  # of a value: more than what its rounding changes
 MOST_KNOTS, HIGHEST = 50, 9  # inner knots, and the degree of polynomials
 DIGITS = 1e-3  # of the range: to what knots are rounded, so that they can be written down
 
@@ -158,16 +157,17 @@ class Spline:
         return np.histogram(x[(x >= self.low) & (x <= self.high)], edges)[0].astype(np.float64)
 
     def told(self, sums: Array, name: str) -> Self:
-        """With knots at the quantiles. Raises DataError where they are not different."""
+        """With knots at the quantiles. Raises DataError where they cannot be told apart."""
         shares = np.concatenate([[0.0], np.cumsum(sums)]) / max(float(sums.sum()), 1.0)
         edges = np.linspace(self.low, self.high, CELLS + 1)
-        quantiles = np.linspace(0, 1, self.inner + 2)[1:-1]
+        found = np.interp(np.linspace(0, 1, self.inner + 2)[1:-1], shares, edges)
         step = 10.0 ** math.floor(math.log10((self.high - self.low) * DIGITS))
-        knots = tuple(round(float(round(one / step) * step), 12) for one in np.interp(quantiles, shares, edges))
-        if list(knots) != sorted(set(knots)) or not all(self.low < one < self.high for one in knots):
+        knots = tuple(round(float(round(one / step) * step), 12) for one in found)
+        cells = np.unique(np.minimum(np.searchsorted(edges, found, side="right"), CELLS))
+        if len(cells) < self.inner or not (self.low < knots[0] and knots[-1] < self.high):
             raise DataError(
-                f"{name}: {self.inner} knots at quantiles do not differ, because many rows have one value: take fewer "
-                f"(df), or say knots = [...] between {self.low:g} and {self.high:g}"
+                f"{name}: its {self.inner} knots at quantiles do not differ by a hundredth of the range, {self.low:g} "
+                f"to {self.high:g}: take fewer (df), narrow low and high, or say where they are, knots = [...]"
             )
         return replace(self, knots=knots)
 
@@ -207,6 +207,8 @@ class BSplines(Spline):
         return self.inner + self.degree + self.intercept
 
     def columns(self, x: Array) -> Array:
+        from scipy.interpolate import BSpline  # takes long to import
+
         assert self.knots is not None
         ends = self.degree + 1
         t = np.array([self.low] * ends + list(self.knots) + [self.high] * ends)
@@ -269,6 +271,8 @@ class NaturalSplines(Spline):
         if len(knots) == 2:
             share = (x - self.low) / (self.high - self.low)
             return np.stack([1.0 - share, share], axis=1)
+        from scipy.interpolate import CubicSpline  # takes long to import
+
         spline = CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
         inside = np.clip(x, self.low, self.high)
         made: Array = spline(inside) + (x - inside)[:, None] * spline(inside, 1)
@@ -317,18 +321,19 @@ class Moments:
     def told(self, sums: Array, name: str) -> Self:
         """With what the sums tell. Raises DataError for too few different values."""
         norm, total = sums.tolist()
-        if not math.isfinite(total) or not norm > ROUNDING * self._expected():
+        if not math.isfinite(total) or not norm > self._rounding():
             raise DataError(
                 f"{name}: too few different values at all sites together, or too large ones; leave the term out"
             )
         return replace(self, alpha=(*self.alpha, total / norm), norms=(*self.norms, norm))
 
-    def _expected(self) -> float:
-        """The size of the next Σ p² where values differ as a rule; 0 of the first."""
+    def _rounding(self) -> float:
+        """What rounding may leave of the next Σ p² where values do not differ any more; 0 of the first."""
         norms = self.norms
-        if len(norms) <= 1:
-            return sum(norms) * sum(self.alpha) ** 2
-        return norms[-1] * norms[1] / norms[0]
+        if not norms:
+            return 0.0
+        spread = norms[1] / norms[0] if len(norms) > 1 else 0.0
+        return norms[-1] * (ROUNDING**2) * (spread + self.alpha[-1] ** 2)
 
     def polynomials(self, x: Array) -> list[Array]:
         """p₀, p₁, …, as far as they follow from what is known."""

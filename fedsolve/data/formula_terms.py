@@ -21,7 +21,7 @@ from typing import Any
 from fedsolve.data.formula_arithmetic import LONGEST, called, syntax
 from fedsolve.data.formula_calls import Coding, Terms, coding_of, factor_of
 from fedsolve.data.formula_design import FormulaDesign, Product, check_formula_columns
-from fedsolve.data.formula_factors import Category, Factor
+from fedsolve.data.formula_factors import Category, Factor, Powers
 from fedsolve.data.schema import Column
 from fedsolve.errors import ConfigError
 from fedsolve.text import shortened
@@ -109,7 +109,7 @@ def _terms(lib: Any, right: str, known: Mapping[str, Column]) -> list[Any]:
         ordered = lib.Formula(list(found.root))
     except ConfigError:
         raise
-    except (lib.Error, SyntaxError, ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (lib.Error, SyntaxError, ValueError, TypeError, AttributeError, RecursionError, MemoryError) as error:
         said = str(error).strip().splitlines()
         reason = f" ({shortened(said[0])})" if said else ""
         raise ConfigError(f"{shortened(right.strip())} is no formula that can be read{reason}") from None
@@ -179,7 +179,8 @@ def _values(lib: Any, factor: Factor | Coding) -> Any:
     spans = bool(getattr(factor, "intercept", False))
     if factor.width == 1 and not factor.numbered:
         return lib.FactorValues(one, kind="numerical", spans_intercept=False)
-    fields = range(1 - spans, 1 - spans + factor.width)
+    first = 0 if spans or isinstance(factor, Powers) else 1  # as formulaic counts
+    fields = range(first, first + factor.width)
     return lib.FactorValues(
         {field: one for field in fields},
         kind="numerical",
