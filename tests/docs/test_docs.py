@@ -151,6 +151,12 @@ def test_what_the_page_on_links_says_of_its_results(folder: Path) -> None:
     assert names["most"] == 632
 
 
+def test_what_the_page_on_formulas_says_of_knots(folder: Path) -> None:
+    found = snippets("docs/formulas.md", folder)["run"].summary()
+    (said,) = re.findall(r'"(bs\(chol, df=4\) has knots .*?)"', (ROOT / "docs/formulas.md").read_text(encoding="utf-8"))
+    assert f"{said}." in found.notes
+
+
 def test_what_the_page_on_stopping_says_of_its_results(folder: Path) -> None:
     names = snippets("docs/stopping.md", folder)
     run, patient, early = names["run"], names["patient"], names["early"]
@@ -179,13 +185,6 @@ def test_what_the_page_on_diagnosis_finds_and_costs(folder: Path, capsys: pytest
     assert names["alone"] == "alone, client-1 cannot fit a model (no finite minimiser), and needs the others"
     rho, differs, apart = names["rho"], names["differs"], names["apart"]
     assert set(differs.sentences()) == {"data", "model", "dimension"}
-
-
-def test_what_the_page_on_formulas_says_of_knots(folder: Path) -> None:
-    found = snippets("docs/formulas.md", folder)["run"].summary()
-    (said,) = re.findall(r'"(bs\(chol, df=4\) has knots .*?)"', (ROOT / "docs/formulas.md").read_text(encoding="utf-8"))
-    assert f"{said}." in found.notes
-
     assert (rho.verdict, round(rho.rho, 3), rho.ledger.total(None).exchanges) == ("converges", 0.017, 17)
     assert rho.sentence.startswith("plain FedNewton converges here (ρ ≈ 0.017, below 0.018), in about 5 rounds to 1e-8")
     assert differs.ledger.total(None).bytes_up == 9792

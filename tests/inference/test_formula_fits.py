@@ -128,7 +128,7 @@ def test_a_level_that_nobody_has_is_named_and_the_rest_is_as_without_it() -> Non
     run = fitted("age * C(cp)", schema=schema)
     found = run.summary()
     assert found.aliased == {"C(cp)[T.4]": (), "age:C(cp)[T.4]": ()}
-    assert any("C(cp)[T.4] (zero in all rows)" in note for note in found.notes)
+    assert any("C(cp)[T.4] (the same in all rows)" in note for note in found.notes)
     expected = pooled_fit("age * C(cp)", "ill")
     for name, value, error in zip(expected.params.index, expected.params, expected.bse, strict=True):
         place = found.names.index(ours(name))
