@@ -166,6 +166,9 @@ def _inputs(
         if column not in columns:
             raise DataError(f"{source}: no column {column!r}; expected one of {', '.join(columns)}")
     truth = None if target is None else recoded(columns[target], getattr(model, "classes", None))
+    if model.transform is not None and model.transform.needed is not None:  # others may be lacking, or anything
+        others = set(model.input_names or ()).difference(model.transform.needed)
+        columns |= {name: np.full(len(next(iter(columns.values()))), np.nan) for name in others}
     names = chosen_columns(source, list(columns), names, {*drop, target}, model.columns)
     for place, name in enumerate(names):
         kind = None if model.transform is None else model.transform.columns[place]

@@ -10,6 +10,8 @@ import array_api_compat as api
 import numpy as np
 import scipy.sparse as sp
 
+from fedsolve.data.formula_design import FormulaDesign, names_of
+from fedsolve.data.formula_factors import Category
 from fedsolve.data.schema import Categorical, Discrete, Numeric, Schema
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.numerics.linalg import like, to_numpy
@@ -30,6 +32,7 @@ class Transform:
     centre, scale   a number x becomes (x − centre) / scale; 0 and 1 in a categorical column
     missing, unseen   the share of the weight of all clients whose cell is missing, or is of no declared category;
              None where nobody has counted (the clients' own copy, and models saved by earlier versions)
+    design   what a formula makes of the columns, which then stay in their own units; None: there is no formula
     """
 
     columns: tuple[Numeric | Categorical | Discrete, ...]
@@ -38,6 +41,7 @@ class Transform:
     scale: Array
     missing: Array | None = None
     unseen: Array | None = None
+    design: FormulaDesign | None = None
 
     def __post_init__(self) -> None:
         for what in ("fill", "centre", "scale", "missing", "unseen"):
@@ -58,6 +62,17 @@ class Transform:
                 f"{self.scale[j]:g} about {self.centre[j]:g}; the centre is finite, the scale positive, and a category "
                 "is filled with the place of one of its own"
             )
+        if self.design is not None:
+            self._check_design(self.design)
+
+    def _check_design(self, design: FormulaDesign) -> None:
+        known = {column.name: column for column in self.columns}
+        for name in design.columns:
+            if name not in known:
+                raise DataError(f"the formula needs a column {name!r}, which is not among those of the transform")
+        for factor in design.factors:
+            if isinstance(factor, Category) != isinstance(known[names_of(factor)[0]], Categorical):
+                raise DataError(f"column {names_of(factor)[0]!r}: the formula takes it for what it is not")
 
     def _misplaced(self) -> Iterator[int]:
         """Categorical columns that would be filled with what is none of their categories."""
@@ -68,7 +83,10 @@ class Transform:
                     yield j
 
     def feature_names(self) -> tuple[str, ...]:
-        """The names of the columns that `apply` makes: `age`, `age=missing`, `sex=f`, `sex=other`."""
+        """The names of the columns that `apply` makes: `age`, `age=missing`, `sex=f`, `sex=other`; of a formula its
+        terms, `age:sex[T.m]`, and after them the indicators of missing cells, `age=missing`."""
+        if self.design is not None:
+            return (*self.design.feature_names, *(f"{column.name}=missing" for _, column in self._indicated()))
         return tuple(name for column in self.columns for name in column.feature_names())
 
     def apply(self, X: Array) -> Array:
@@ -78,15 +96,19 @@ class Transform:
         """
         names = [column.name for column in self.columns]
         X = match_columns(
-            X, names, "the data frame", "give it exactly the columns that were preprocessed, in any order"
+            X, names, "the data frame", "give it exactly the columns that were preprocessed, in any order", self.needed
         )
         if sp.issparse(X):
             return self._apply_sparse(X)
         if not isinstance(X, np.ndarray):
             if api.is_array_api_obj(X):
-                return like(self._of_numpy().apply(to_numpy(X)), X)
+                return like(self.of_numpy().apply(to_numpy(X)), X)
             X = np.asarray(X, dtype=object)  # a list of rows: no column changes its type for another
         self._check_shape(X.shape)
+        if self.design is not None:
+            values, missing = self.cells(X)
+            gaps = [missing[column.name] for _, column in self._indicated()]
+            return np.column_stack([self.design.apply(values), *gaps])
         if X.dtype.kind in "fiub" and all(isinstance(one, Numeric) and not one.indicator for one in self.columns):
             return self._apply_numbers(X)
         parts = [
@@ -95,9 +117,28 @@ class Transform:
         ]
         return np.concatenate(parts, axis=1)
 
-    def _of_numpy(self) -> Transform:
+    def of_numpy(self) -> Transform:
         """The same with NumPy's arrays: a client's own copy has those of its library."""
         return replace(self, fill=to_numpy(self.fill), centre=to_numpy(self.centre), scale=to_numpy(self.scale))
+
+    @property
+    def needed(self) -> tuple[str, ...] | None:
+        """The columns that the formula is of, the only ones that are looked at; None: there is no formula."""
+        return None if self.design is None else self.design.columns
+
+    def cells(self, X: Array) -> tuple[dict[str, Array], dict[str, Array]]:
+        """The columns of a formula as numbers or places of categories, and where they were missing, by name."""
+        values, missing = {}, {}
+        for j, column in enumerate(self.columns):
+            if column.name in (self.needed or ()):
+                look = self._codes if isinstance(column, Categorical) else self._filled
+                values[column.name], missing[column.name] = look(j, column, X[:, j])  # type: ignore[arg-type]
+        return values, missing
+
+    def _indicated(self) -> list[tuple[int, Numeric | Categorical]]:
+        """The columns of a formula that have an indicator of their missing cells."""
+        needed = self.needed or ()
+        return [(j, one) for j, one in enumerate(self.columns) if one.indicator and one.name in needed]
 
     @property
     def keeps_missing(self) -> bool:
@@ -159,6 +200,8 @@ class Transform:
 
     def _apply_sparse(self, X: Array) -> Array:
         self._check_shape(X.shape)
+        if self.design is not None:
+            raise DataError("X is sparse, and a formula fills it: use X.toarray()")
         check_sparse(self.columns)
         X = sp.csr_array(X, dtype=np.float64)
         if not np.isfinite(X.data).all():
@@ -166,6 +209,12 @@ class Transform:
         return sp.csr_array((X.data / self.scale[X.indices], X.indices, X.indptr), shape=X.shape)
 
     def _scaled(self, j: int, column: Numeric, cells: Array) -> Array:
+        values, missing = self._filled(j, column, cells)
+        scaled = (values - self.centre[j]) / self.scale[j]
+        return np.column_stack([scaled, missing]) if column.indicator else scaled[:, None]
+
+    def _filled(self, j: int, column: Numeric, cells: Array) -> tuple[Array, Array]:
+        """The numbers, with what stands for missing ones, and where these are."""
         values = column.values(cells)
         missing = np.isnan(values)
         if missing.any() and not column.keeps_missing:
@@ -177,10 +226,16 @@ class Transform:
                     "say impute='mean' or a number"
                 )
             values[missing] = self.fill[j]
-        scaled = (values - self.centre[j]) / self.scale[j]
-        return np.column_stack([scaled, missing]) if column.indicator else scaled[:, None]
+        return values, missing
 
     def _encoded(self, j: int, column: Categorical, cells: Array) -> Array:
+        codes, missing = self._codes(j, column, cells)
+        levels = len(column.categories) + (column.unseen == "other")
+        one_hot = (codes[:, None] == np.arange(int(column.drop_first), levels)).astype(np.float64)
+        return np.column_stack([one_hot, missing]) if column.indicator else one_hot
+
+    def _codes(self, j: int, column: Categorical, cells: Array) -> tuple[Array, Array]:
+        """The places of the categories, beyond the last for a cell of none, and where cells are missing."""
         codes, k = column.codes(cells), len(column.categories)
         missing = codes == -1
         if column.is_complete and missing.any():
@@ -194,9 +249,7 @@ class Transform:
                 f"column {column.name!r}, row {int(np.argmax(codes == k))}: missing, or none of the declared "
                 f"categories {list(column.categories)}; declare it, or say unseen='other' or 'zeros'"
             )
-        levels = k + (column.unseen == "other")
-        one_hot = (codes[:, None] == np.arange(int(column.drop_first), levels)).astype(np.float64)
-        return np.column_stack([one_hot, missing]) if column.indicator else one_hot
+        return codes, missing
 
     def _check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 2 or shape[1] != len(self.columns):

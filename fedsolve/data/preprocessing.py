@@ -30,6 +30,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fedsolve.data.fitted_transform import Transform, check_sparse
+from fedsolve.data.formula_design import FormulaDesign, Product
+from fedsolve.data.formula_factors import FACTORS
+from fedsolve.data.formula_terms import has_intercept, read, sides
 from fedsolve.data.schema import Categorical, Column, Discrete, Numeric, Schema
 from fedsolve.errors import ConfigError, DataError, ProtocolMismatch, WrongType
 from fedsolve.federation.client import Client, client_step
@@ -77,6 +80,9 @@ class Preprocess:
                  take missing values, such as trees; "complete": rows with a missing cell are left out before the
                  run (see `complete_cases`)
     indicator    add a column for each that is 1 where the value is missing
+    formula      which columns to make of these, as statisticians write it: "age * sex + bs(chol, df=4) + C(cp)". The
+                 columns enter in their own units, and what the formula makes is standardised. A left-hand side names
+                 the target, which the clients have as y. Needs formulaic; see docs/formulas.md
     """
 
     schema: Schema | None = None
@@ -84,13 +90,24 @@ class Preprocess:
     centre: bool = True
     impute: Literal["mean", "keep", "complete"] | float | None = "mean"
     indicator: bool = False
+    formula: str | None = None
 
     purpose: ClassVar[Purpose] = "setup"
 
     # What a checkpoint must know to read a Transform.
-    transform_types: ClassVar[tuple[type, ...]] = (Transform, Numeric, Categorical, Discrete)
+    transform_types: ClassVar[tuple[type, ...]] = (
+        *(Transform, Numeric, Categorical, Discrete),
+        *(FormulaDesign, Product, *FACTORS),
+    )
 
     def __post_init__(self) -> None:
+        self._check_schema()
+        if self.formula is not None:
+            sides(self.formula)
+            if self.schema is not None:
+                self._design(self.schema.columns)
+
+    def _check_schema(self) -> None:
         if self.schema is None:
             self._numeric("x0")  # refuses now what it would refuse at each client
         elif not isinstance(self.schema, Schema):
@@ -113,7 +130,7 @@ class Preprocess:
             # A zero that is not stored is observed all the same.
             weight = np.full(len(columns), s.sum())
             return Totals(weight, _sparse_sums(X, X.data, s), np.zeros(0))
-        values = _numbers(columns, X)
+        values = _numbers(columns, X, self._needed(columns))
         observed = ~np.isnan(values)
         return Totals(s @ observed, s @ np.where(observed, values, 0.0), _level_weights(columns, X, s))
 
@@ -134,10 +151,46 @@ class Preprocess:
     @client_step(sends="counts of missing and undeclared cells in its columns")
     def adopt(self, client: Client, transform: Transform) -> Gaps:
         columns = self._columns(client)
-        _check_agreed(columns, transform)
+        self._check_agreed(columns, transform)
         client.session["transform"] = transform
         _ = client.design  # what cannot be transformed is refused here, not in the first round
-        return _gaps(columns, _raw(client, columns), _weights(client))
+        return _gaps(columns, _raw(client, columns), _weights(client), self._needed(columns))
+
+    @client_step(sends="sums for a formula: counts of rows between bounds, and sums of powers of its columns")
+    def term_sums(self, client: Client, transform: Transform) -> Array:
+        """What this client's rows say of what a formula leaves open: knots, means, deviations. Nothing without one."""
+        values, missing = self._cells(client, transform)
+        return np.zeros(0) if transform.design is None else transform.design.sums(values, missing)
+
+    @client_step(sends="sums of the columns that a formula makes")
+    def made_totals(self, client: Client, transform: Transform) -> Array:
+        """Σ s v of each column that the formula makes."""
+        values, _ = self._cells(client, transform)
+        return np.zeros(0) if transform.design is None else _weights(client) @ transform.design.apply(values)
+
+    @client_step(sends="sums of squares of the columns that a formula makes")
+    def made_spread(self, client: Client, transform: Transform, mean: Array) -> Spread:
+        """Σ s (v − m) and Σ s (v − m)² of each column that the formula makes."""
+        values, _ = self._cells(client, transform)
+        design, s = transform.design, _weights(client)
+        require_shape("mean", mean, 0 if design is None else len(design.products))
+        if design is None:
+            return Spread(np.zeros(0), np.zeros(0))
+        R = design.apply(values) - to_numpy(mean)
+        with np.errstate(over="ignore"):
+            return Spread(s @ R, s @ (R * R))
+
+    def _cells(self, client: Client, transform: Transform) -> tuple[dict[str, Array], dict[str, Array]]:
+        """The columns of the formula, imputed, and where they were missing; the transform must be of what this client
+        has declared."""
+        columns = self._columns(client)
+        self._check_agreed(columns, transform)
+        if self.formula is None:
+            return {}, {}
+        if sp.issparse(client.X):
+            raise DataError(f"client {client.name!r}: X is sparse, and a formula fills it: use X.toarray()")
+        X = to_numpy(client.ordered([column.name for column in transform.columns]))
+        return transform.of_numpy().cells(X)
 
     @client_step(sends="its number of columns")
     def width(self, client: Client) -> int:
@@ -154,6 +207,8 @@ class Preprocess:
 
     def _fit(self, fed: Federation) -> Transform:
         declared = () if self.schema is None else self.schema.columns
+        if self.formula is not None:
+            return self._agree(fed, self._fit_formula(fed))
         if self.schema is not None and not any(_learns(column) for column in declared):
             return self._agree(fed, _transform(declared, np.zeros(len(declared)), np.ones(len(declared)), ()))
         totals = self._totals(fed)
@@ -170,6 +225,43 @@ class Preprocess:
             samples = sum(info.samples for info in fed.info.values())
             mean, deviation = _moments(columns, mean, totals.weight, spread, measured, samples)
         return self._agree(fed, _transform(columns, mean, deviation, _modes(columns, totals.levels)))
+
+    def _fit_formula(self, fed: Federation) -> Transform:
+        """Learn what stands for missing cells, then what the formula leaves open, then the scale of its columns."""
+        if self.schema is None and fed.feature_names is None:
+            raise DataError(
+                "a formula is of columns by name, and the clients' columns have none: give feature_names= to each, or "
+                "a schema"
+            )
+        declared = self._declared(fed.feature_names or ())
+        design, columns = self._design(declared), self._effective(declared)
+        mean, modes = np.zeros(len(columns)), tuple[int, ...]()
+        if any(_learns(column) for column in columns):
+            totals = self._totals(fed)
+            needed = [isinstance(column, Numeric) and column.needs_mean for column in columns]
+            _check_observed(columns, totals.weight, needed)
+            np.divide(totals.total, totals.weight, out=mean, where=needed)
+            _check_finite(columns, mean)
+            modes = _modes(columns, totals.levels)
+        transform = _transform(columns, mean, np.ones(len(columns)), modes)
+        transform = replace(transform, design=design)
+        while design.open:
+            design = design.told(fed.sum(self.term_sums, transform=transform))
+            transform = replace(transform, design=design)
+        return replace(transform, design=self._scaled_design(fed, transform, design))
+
+    def _scaled_design(self, fed: Federation, transform: Transform, design: FormulaDesign) -> FormulaDesign:
+        """The design with its columns centred and scaled by sums, unless that is not wanted."""
+        names = tuple(Numeric(one.name) for one in design.products)
+        if not self.standardise:
+            return design.scaled(np.zeros(len(names)), np.ones(len(names)))
+        total = np.full(len(names), sum(fed.weights.values()))
+        mean = fed.sum(self.made_totals, transform=transform) / total
+        _check_finite(names, mean)
+        spread = fed.sum(self.made_spread, transform=transform, mean=mean)
+        samples = sum(info.samples for info in fed.info.values())
+        mean, deviation = _moments(names, mean, total, spread, [True] * len(names), samples)
+        return design.scaled(mean if self.centre else np.zeros(len(names)), deviation)
 
     def _totals(self, fed: Federation) -> Totals:
         try:
@@ -199,14 +291,19 @@ class Preprocess:
     def keeps_missing(self) -> bool:
         """Whether missing cells may stay missing, so that only learners that take them can follow."""
         columns = (self._numeric("x0"),) if self.schema is None else self.schema.columns
-        return any(isinstance(column, Numeric) and column.keeps_missing for column in columns)
+        return self.formula is None and any(isinstance(one, Numeric) and one.keeps_missing for one in columns)
 
     @property
     def complete_columns(self) -> bool | tuple[str, ...]:
         """The columns in which no cell may be missing, so that rows are left out; True for all."""
         if self.schema is None:
             return self.impute == "complete"
-        return tuple(column.name for column in self.schema.columns if column.is_complete)
+        return tuple(column.name for column in self._effective(self.schema.columns) if column.is_complete)
+
+    @property
+    def has_intercept(self) -> bool | None:
+        """Whether the formula has an intercept; None: there is no formula."""
+        return None if self.formula is None else has_intercept(self.formula)
 
     def columns_of(self, client: Client) -> tuple[Numeric | Categorical, ...]:
         """The columns of this client's data, in the order of the schema. Raises DataError if they are others."""
@@ -219,35 +316,70 @@ class Preprocess:
     def _columns(self, client: Client) -> tuple[Numeric | Categorical, ...]:
         """The columns of this client's data, which must be those declared."""
         given = client.X.shape[1]
-        if self.schema is None:
-            names = client.column_names or tuple(f"x{j}" for j in range(given))
-            columns: tuple[Numeric | Categorical, ...] = tuple(self._numeric(name) for name in names)
-        else:
-            columns = self.schema.columns
-            declared = tuple(column.name for column in columns)
-            if client.feature_names is None and len(columns) != given:
-                listed = ", ".join(declared[:8]) + (" …" if len(declared) > 8 else "")
-                raise DataError(
-                    f"X has {given} columns where the schema has {len(columns)}: {listed}; without names they are "
-                    "taken by place"
-                )
+        if self.schema is not None and client.feature_names is None and len(self.schema.columns) != given:
+            declared = [column.name for column in self.schema.columns]
+            listed = ", ".join(declared[:8]) + (" …" if len(declared) > 8 else "")
+            raise DataError(
+                f"X has {given} columns where the schema has {len(declared)}: {listed}; without names they are "
+                "taken by place"
+            )
+        columns = self._effective(self._declared(client.column_names or [f"x{j}" for j in range(given)]))
         if sp.issparse(client.X):
             check_sparse(columns)
         return columns
 
+    def _declared(self, names: Sequence[str]) -> tuple[Numeric | Categorical, ...]:
+        """The columns as the schema has them; without one, numbers with these names."""
+        return tuple(self._numeric(name) for name in names) if self.schema is None else self.schema.columns
+
+    # ── formula ──
+
+    def _design(self, declared: tuple[Numeric | Categorical, ...]) -> FormulaDesign:
+        """What the formula makes of these columns."""
+        assert self.formula is not None
+        design = read(self.formula, declared)
+        for column in declared:
+            if column.name in design.columns and isinstance(column, Numeric) and column.keeps_missing:
+                raise ConfigError(
+                    f"column {column.name!r}: a formula cannot compute with missing cells, which impute='keep' leaves "
+                    "as they are; say impute='mean', a number or 'complete'"
+                )
+        return design
+
+    def _needed(self, columns: Sequence[Column]) -> tuple[str, ...] | None:
+        """The columns that the formula names; None: there is no formula, and all are used."""
+        return None if self.formula is None else self._design(self._declared([one.name for one in columns])).columns
+
+    def _effective(self, declared: tuple[Numeric | Categorical, ...]) -> tuple[Numeric | Categorical, ...]:
+        """The columns as they are used: in a formula in their own units, and those that it does not name not at all."""
+        if self.formula is None:
+            return declared
+        needed = self._design(declared).columns
+        found: list[Numeric | Categorical] = []
+        for column in declared:
+            if isinstance(column, Numeric):
+                column = replace(column, scaling=None)
+            found.append(column if column.name in needed else replace(column, impute=None, indicator=False))
+        return tuple(found)
+
+    def _check_agreed(self, columns: Sequence[Column], transform: Transform) -> None:
+        """Reject a transform of other columns than this client declares: of a million categories, say, which would be
+        as many columns, or of another formula. Names may differ, where some clients know none."""
+        ours, theirs = (Counter(replace(one, name="x") for one in each) for each in (columns, transform.columns))
+        if ours != theirs:
+            raise ProtocolMismatch(
+                f"the server sent a transform of {len(transform.columns)} columns that are not the {len(columns)} "
+                "declared here; start both sides with the same preprocessing"
+            )
+        declared = None if self.formula is None else self._design(self._declared([one.name for one in columns]))
+        if declared != (None if transform.design is None else transform.design.declared()):
+            raise ProtocolMismatch(
+                "the server sent a transform of another formula than the one declared here; start both sides with the "
+                "same preprocessing"
+            )
+
 
 # ── what a client computes ──
-
-
-def _check_agreed(columns: Sequence[Column], transform: Transform) -> None:
-    """Reject a transform of other columns than this client declares: of a million categories, say, which would be as
-    many columns. Names may differ, where some clients know none."""
-    ours, theirs = (Counter(replace(one, name="x") for one in each) for each in (columns, transform.columns))
-    if ours != theirs:
-        raise ProtocolMismatch(
-            f"the server sent a transform of {len(transform.columns)} columns that are not the {len(columns)} declared "
-            "here; start both sides with the same preprocessing"
-        )
 
 
 def _raw(client: Client, columns: Sequence[Column]) -> Array:
@@ -261,13 +393,14 @@ def _weights(client: Client) -> Array:
     return np.ones(client.n_samples) if s is None else to_numpy(s)
 
 
-def _numbers(columns: Sequence[Column], X: Array) -> Array:
-    """All columns as numbers, NaN where missing; a categorical column is missing altogether."""
+def _numbers(columns: Sequence[Column], X: Array, needed: Sequence[str] | None = None) -> Array:
+    """All columns as numbers, NaN where missing; a categorical column is missing altogether, and so is one that is not
+    needed."""
     if X.dtype.kind == "f" and all(isinstance(column, Numeric) for column in columns):
         return X
     out = np.full(X.shape, np.nan)
     for j, column in enumerate(columns):
-        if isinstance(column, Numeric):
+        if isinstance(column, Numeric) and (needed is None or column.name in needed):
             out[:, j] = column.values(X[:, j])
     return out
 
@@ -288,11 +421,13 @@ def _level_weights(columns: Sequence[Column], X: Array, s: Array) -> Array:
     return np.concatenate(parts)
 
 
-def _gaps(columns: Sequence[Column], X: Array, s: Array) -> Gaps:
+def _gaps(columns: Sequence[Column], X: Array, s: Array, needed: Sequence[str] | None) -> Gaps:
     missing, unseen = np.zeros(len(columns)), np.zeros(len(columns))
     if sp.issparse(X):  # numbers only, and none of them missing
         return Gaps(missing, unseen)
     for j, column in enumerate(columns):
+        if needed is not None and column.name not in needed:
+            continue
         if isinstance(column, Categorical):
             codes = column.codes(X[:, j])
             missing[j], unseen[j] = s @ (codes == -1), s @ (codes == len(column.categories))

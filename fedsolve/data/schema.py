@@ -38,6 +38,7 @@ class Numeric:
                "scale": divide only, which keeps a sparse matrix sparse
                "range": the declared `low` to 0 and `high` to 1; what lies outside goes below 0 or above 1
                None: as it is
+    low, high  the range of the column, for scaling="range" and for the splines of a formula
     """
 
     name: str
@@ -62,9 +63,13 @@ class Numeric:
             value = getattr(self, what)
             if value is not None and not isinstance(value, str):
                 object.__setattr__(self, what, _finite(self.name, what, value))
-        if self.scaling != "range" and (self.low is not None or self.high is not None):
-            raise ConfigError(f"column {self.name!r}: low and high are for scaling='range'")
-        if self.scaling == "range" and (self.low is None or self.high is None or not self.low < self.high):
+        declared = self.low is not None and self.high is not None and self.low < self.high
+        if self.scaling != "range" and (self.low, self.high) != (None, None) and not declared:
+            raise ConfigError(
+                f"column {self.name!r}: low and high are declared together, low below high, got low={self.low}, "
+                f"high={self.high}"
+            )
+        if self.scaling == "range" and not declared:
             raise ConfigError(
                 f"column {self.name!r}: scaling='range' needs declared low < high (the least value in the "
                 f"data would be one person's), got low={self.low}, high={self.high}"

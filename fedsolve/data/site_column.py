@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from fedsolve.data.formula_terms import has_intercept, sides
 from fedsolve.data.preprocessing import Preprocess
 from fedsolve.data.schema import Categorical, Column, Schema
 from fedsolve.errors import ConfigError, DataError
@@ -40,7 +41,8 @@ def site_intercepts(
         column: What the column is called: indicators are `site=arden`, `site=brook`, …
 
     Returns:
-        New clients, and a `Preprocess` with a schema for all columns; give both to `fs.run`.
+        New clients, and a `Preprocess` with a schema for all columns; give both to `fs.run`. If there is a formula, the
+        column becomes a term of it.
 
     Raises:
         ConfigError: If the reference is no client.
@@ -59,7 +61,22 @@ def site_intercepts(
     made = [with_site_column(client, column) for client in clients]
     found = made[0].feature_names
     assert found is not None
-    return made, Preprocess(Schema((*_columns(preprocess, found[:-1]), site)))
+    schema = Schema((*_columns(preprocess, found[:-1]), site))
+    if preprocess is None or preprocess.formula is None:
+        return made, Preprocess(schema)
+    return made, Preprocess(schema, formula=_with_term(preprocess.formula, column, full))
+
+
+def _with_term(formula: str, column: str, full: bool) -> str:
+    """The formula with the sites as a term of it; the first and without an intercept if each has an indicator."""
+    left, right = sides(formula)
+    if full and has_intercept(formula):
+        raise ConfigError(
+            "the formula has an intercept, beside which not every site can have one of its own: write - 1 in it, or "
+            "leave full=True out"
+        )
+    start = "" if left is None else f"`{left}` ~ "
+    return f"{start}0 + `{column}` + {right}" if full else f"{start}{right} + `{column}`"
 
 
 def _columns(preprocess: Preprocess | None, names: Sequence[str]) -> tuple[Column, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsolve.data.fitted_transform import Transform
+from fedsolve.data.formula_design import FormulaDesign
 from fedsolve.data.schema import Numeric
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
@@ -37,6 +38,8 @@ def design_columns(transform: Transform | None, names: Sequence[str]) -> tuple[D
     """The columns of a design with these names."""
     if transform is None:
         return tuple(map(DesignColumn, names))
+    if transform.design is not None:
+        return _of_formula(transform, transform.design)
     centre, scale = to_numpy(transform.centre).tolist(), to_numpy(transform.scale).tolist()
     found: list[DesignColumn] = []
     for j, column in enumerate(transform.columns):
@@ -47,6 +50,18 @@ def design_columns(transform: Transform | None, names: Sequence[str]) -> tuple[D
             made = made[1:]
         found += [DesignColumn(name, indicator=True) for name in made]
     return tuple(found)
+
+
+def _of_formula(transform: Transform, design: FormulaDesign) -> tuple[DesignColumn, ...]:
+    """The terms of a formula, whose own units take the place of raw ones, and indicators of missing cells."""
+    made = [
+        DesignColumn(name, centre, scale, indicator, standardised=not indicator)
+        for name, centre, scale, indicator in zip(
+            design.feature_names, design.centre, design.scale, design.indicators, strict=True
+        )
+    ]
+    others = transform.feature_names()[len(made) :]
+    return (*made, *(DesignColumn(name, indicator=True) for name in others))
 
 
 def raw_values(transform: Transform | None, columns: int) -> tuple[Array, Array]:

@@ -257,10 +257,10 @@ def _ask(run: FinishedRun, fed: Federation, protocol: FederationGain) -> Federat
 
 
 def _is_standardised(transform: object) -> bool:
-    """Whether no column has units of its own: each is scaled, or a category."""
-    return isinstance(transform, Transform) and all(
-        one.scaling is not None for one in transform.columns if isinstance(one, Numeric)
-    )
+    """Whether no column has units of its own: each is scaled, or a category. What a formula makes is."""
+    if not isinstance(transform, Transform) or transform.design is not None:
+        return isinstance(transform, Transform)
+    return all(one.scaling is not None for one in transform.columns if isinstance(one, Numeric))
 
 
 def _declared(session: Session, protocol: FederationGain | None) -> FederationGain:

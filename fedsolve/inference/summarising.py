@@ -22,7 +22,7 @@ from fedsolve.inference.reopened import FinishedRun, reopened
 from fedsolve.inference.score_sums import FEW, TOTALS
 from fedsolve.inference.standard_errors import Answers, StandardErrors
 from fedsolve.inference.summarised import INTERCEPT, Errors, Summary
-from fedsolve.inference.summary_notes import WORTH_SAYING, listed, lost_sites, notes
+from fedsolve.inference.summary_notes import WORTH_SAYING, knots, listed, lost_sites, notes
 from fedsolve.losses import LinearLoss, Logistic, Poisson, Softmax, Squared
 from fedsolve.models.linear import LinearModel
 from fedsolve.numerics.linalg import to_numpy
@@ -202,7 +202,7 @@ def _summarised(
         (*((INTERCEPT,) if has_first else ()), *(one.name for one in columns)),
         *(outcomes, reference, *in_raw, *in_standard, *how, found.likelihood, answers.sums.samples),
         *(_missing(transform, answers), sites, protocol.weights, loss.l2, aliased, found.distance),
-        notes(run, protocol, answers, found, columns, told, aliased, implied),
+        (*notes(run, protocol, answers, found, columns, told, aliased, implied), *knots(transform)),
         ledger,
         raw_moments(columns, _moments(answers)),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fedsolve.data.fitted_transform import Transform
 from fedsolve.inference.aliased import NEARLY
 from fedsolve.inference.design_columns import DesignColumn
 from fedsolve.inference.estimates import Estimates
@@ -67,6 +68,11 @@ def _distance(run: FinishedRun, loss: LinearLoss, found: Estimates) -> str:
     if loss.l2 or isinstance(loss, Squared):
         return said + "maximum: give it more rounds."
     return said + "maximum, if there is one: give it more rounds, so that it can tell whether a finite estimate exists."
+
+
+def knots(transform: Transform | None) -> list[str]:
+    """Where the splines of a formula have their knots, so that the same model can be fitted elsewhere."""
+    return [] if transform is None or transform.design is None else [f"{one}." for one in transform.design.in_words()]
 
 
 def _penalty(loss: LinearLoss) -> list[str]:

@@ -168,7 +168,8 @@ class SharedBins(WeakLearner):
 
     def _groups(self, fed: Federation, columns: int) -> Ints:
         """The categorical features: one-hot columns of the preprocessing's schema, and columns of codes."""
-        schema = getattr(fed.protocols.get("preprocess"), "schema", None)
+        preprocess = fed.protocols.get("preprocess")
+        schema = getattr(preprocess, "schema", None) if getattr(preprocess, "formula", None) is None else None
         found = list(_one_hot_groups(schema)) if isinstance(schema, Schema) else []
         names = fed.feature_names or tuple(f"x{j}" for j in range(columns))
         for which, count in self.declared_codes:

@@ -84,6 +84,25 @@ def check_missing(algorithm: object, preprocess: object) -> None:
         )
 
 
+def check_intercept(algorithm: object, loss: object, preprocess: object) -> None:
+    """Reject a formula whose intercept the loss of a linear model does not have, or the other way round."""
+    wanted = getattr(preprocess, "has_intercept", None)
+    if not isinstance(wanted, bool) or not isinstance(loss, LinearLoss) or loss.features is not None:
+        return
+    if hasattr(algorithm, "learner") or wanted == (loss.intercept is not None):  # learners have none of their own
+        return
+    kind = type(loss).__name__
+    if wanted:
+        raise ConfigError(
+            f"the formula has an intercept and {kind} has none: say intercept = 'free' in the loss, or write - 1 in "
+            "the formula"
+        )
+    raise ConfigError(
+        f"the formula has no intercept and {kind} has one: leave intercept out of the loss, or - 1 (+ 0) out of the "
+        "formula"
+    )
+
+
 def check_resources(protocol: object, loss: object, fed: Federation, name: str | None = None) -> None:
     """Reject what will not fit into memory, or into a client's link, before anything large is computed.
 

@@ -25,7 +25,7 @@ from fedsolve.loop.interrupts import deferred
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.loop.measuring import Enough, Measuring
 from fedsolve.loop.patience import Waiting
-from fedsolve.loop.preflight import check_algorithm, check_missing, check_needs, warm_weights
+from fedsolve.loop.preflight import check_algorithm, check_intercept, check_missing, check_needs, warm_weights
 from fedsolve.loop.rows import Rows
 from fedsolve.loop.rules import KEPT_TYPES, as_rules, at_the_end, check_measured, hand_over, kept_by
 from fedsolve.loop.saving import Saving
@@ -145,6 +145,7 @@ class _Loop:
         check_measured(self.rules, self.every)
         check_needs(self.algorithm, loss)
         check_missing(self.algorithm, self.preprocess)
+        check_intercept(self.algorithm, loss, self.preprocess)
         if hasattr(self.algorithm, "telling"):  # no weights, whose units could be learned or minimum inspected
             loss = None
         self.loss = loss if isinstance(loss, Loss) else None

@@ -128,10 +128,12 @@ class Model(ABC):
         """X as the model takes it: columns matched by name, preprocessed, and made numbers, dense or CSR.
 
         The columns of a data frame are matched with the model's by name, in any order; those of an array, and those of
-        a model without names, are taken by place. Raises DataError if they are not the columns the model takes.
+        a model without names, are taken by place. For a model of a formula a frame may have more columns, and need not
+        have those that the formula does not name. Raises DataError if they are not the columns the model takes.
         """
         X = match_columns(
-            X, self.input_names, "the data frame", "this model takes exactly its own columns, in any order"
+            *(X, self.input_names, "the data frame", "this model takes exactly its own columns, in any order"),
+            needed=None if self.transform is None else self.transform.needed,
         )
         if self.transform is not None:
             X = self.transform.apply(X)

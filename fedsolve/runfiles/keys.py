@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 import fedsolve.plain.annotations as forms
+from fedsolve.data.formula_terms import sides
 from fedsolve.data.site_tables import SiteReading
 from fedsolve.errors import ConfigError
 from fedsolve.federation.participation import Participation
@@ -176,7 +177,7 @@ class Partition(Open):
 
 
 class Preprocess(Open):
-    """`standardise`, `impute` and `schema`; see `fedsolve.data.preprocessing`.
+    """`standardise`, `impute`, `schema` and `formula`; see `fedsolve.data.preprocessing`.
 
     site_intercepts  true: an indicator of each site but the first; a site's name: of each but that one; "full": of each
     """
@@ -480,6 +481,25 @@ class Config(Table):
     modules: Modules = Modules()
     summary: SummaryTable | None = None
     output: Output = Output()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _target_of_formula(cls, tables: Any) -> Any:
+        """The column left of ~ in a formula is the target, if [data] does not name it."""
+        data, preprocess = (tables.get(name) if isinstance(tables, dict) else None for name in ("data", "preprocess"))
+        if not isinstance(data, dict) or not isinstance(preprocess, dict) or "formula" not in preprocess:
+            return tables
+        left, _ = sides(preprocess["formula"])
+        if left is None or data.get("target") == left:
+            return tables
+        if "dataset" in data:
+            raise ValueError(f"a data set has a target of its own: leave {left} ~ out of preprocess.formula")
+        if "target" in data:
+            raise ValueError(
+                f"data.target is {data['target']!r}, and preprocess.formula has {left!r} left of ~: name the same "
+                "column, or leave one of both out"
+            )
+        return {**tables, "data": {**data, "target": left}}
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Config:

@@ -30,6 +30,8 @@ def check_terms(site: SiteFile, terms: Terms) -> dict[str, object]:
         for key, value in _settings(table):
             if key == "landmarks" and not site.policy.landmarks:
                 raise PolicyRefusal("landmarks", f"{name} has landmarks, with which a server can look for a known row")
+            if key == "formula" and value is not None and not site.policy.formulas:
+                raise PolicyRefusal("formulas", f"{name} makes columns by a formula, {str(value)!r}")
             if key in _FEWEST and isinstance(value, int) and value < site.policy.min_rows:
                 said = _FEWEST[key].format(value, site.policy.min_rows)
                 raise PolicyRefusal("min_rows", f"{name} asks for {said}; at least {site.policy.min_rows} are allowed")

@@ -26,6 +26,8 @@ class Policy:
     columns             the columns that a run may use; None: all that the site file declares
     landmarks           whether features may compare rows with points that the run names (Nyström maps): with a narrow
                         kernel that tells whether somebody is among the rows
+    formulas            whether a run may make columns by a formula: a spline with knots close together looks at single
+                        rows. Look at the formula before you allow it
     requests, bytes     how many requests of one run are answered, and how many bytes it may be sent, restarts included
     questions           how often a single step is answered in one run
     counts              how often a run may count rows between bounds that it chooses, as trees do to agree on bins
@@ -51,6 +53,7 @@ class Policy:
     refuse: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
     landmarks: bool = False
+    formulas: bool = False
     requests: int = 5000
     bytes: int = 2**30
     questions: int = 3000

@@ -125,11 +125,26 @@ def order_of(given: Sequence[str], wanted: Sequence[str], whose: str, what_to_do
     return [places[name] for name in wanted]
 
 
-def match_columns(X: Array, wanted: Sequence[str] | None, whose: str, what_to_do: str) -> Array:
-    """X with its columns in the wanted order: a data frame by name, anything else as it is, for its caller to check."""
+def match_columns(
+    X: Array, wanted: Sequence[str] | None, whose: str, what_to_do: str, needed: Collection[str] | None = None
+) -> Array:
+    """X with its columns in the wanted order: a data frame by name, anything else as it is, for its caller to check.
+
+    needed  those of the wanted columns that a data frame must have: it may then lack the others, which are missing in
+            every row, and have more, which are left out; None: it has exactly the wanted ones
+    """
     values, given = split_frame(X, whose)
     if given is None or wanted is None or (are_counted(wanted) and set(given) != set(wanted)):
         return values
+    if needed is not None:
+        if said := difference([name for name in given if name in needed], [*needed]):
+            raise DataError(f"{whose} {said}; give it at least the columns of the formula")
+        places = {name: place for place, name in enumerate(given)}
+        made = np.full((values.shape[0], len(wanted)), np.nan, dtype=object)
+        for place, name in enumerate(wanted):
+            if name in places:
+                made[:, place] = values[:, places[name]]
+        return made
     return take_columns(values, order_of(given, wanted, whose, what_to_do))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -23,6 +23,7 @@ from fedsolve.curvature.compressors import RankR
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
 from fedsolve.data.centring import CENTRED
 from fedsolve.data.fitted_transform import Transform
+from fedsolve.data.formula_design import FormulaDesign
 from fedsolve.diagnose.contraction import Contraction
 from fedsolve.diagnose.heterogeneity import Heterogeneity
 from fedsolve.diagnose.input_distances import InputDistance
@@ -52,6 +53,9 @@ from fedsolve.wire.messages import Failure, Request, decode_answer
 SCHEMA = Schema(
     (Numeric("age", indicator=True), Numeric("dose", scaling="range", low=0, high=50), Categorical("sex", ("f", "m")))
 )
+
+
+FORMULA = "age * sex + bs(dose, df=4) + poly(age, 2) + cr(dose, df=3, constraints='center')"
 
 
 def _inputs(n: int, p: int) -> np.ndarray:
@@ -144,6 +148,7 @@ def _others() -> Iterator[tuple[str, Any, Client]]:
     yield "preprocess", Preprocess(), dense()
     yield "preprocess", Preprocess(centre=False), sparse()
     yield "preprocess", Preprocess(SCHEMA), table()
+    yield "preprocess", Preprocess(SCHEMA, formula=FORMULA), table()
     yield "algorithm", fs.SHED(fs.Logistic(l2=0.1), increment="link"), dense(link=fs.Link(bytes_per_round=9000))
 
 
@@ -299,7 +304,26 @@ class Maker:
     def any_transform(self) -> Transform:
         columns = self.protocol._columns(self.client)
         fill, zero, one = np.zeros(len(columns)), np.zeros(len(columns)), np.ones(len(columns))
-        return Transform(columns, fill, zero, one)
+        return Transform(columns, fill, zero, one, design=self._design(columns, learned=True))
+
+    def term_sums_transform(self) -> Transform:
+        sound = self.any_transform()
+        return replace(sound, design=self._design(sound.columns, learned=False))
+
+    def made_spread_mean(self) -> np.ndarray:
+        design = self.any_transform().design
+        return np.zeros(0 if design is None else len(design.products))
+
+    def _design(self, columns: Any, learned: bool) -> FormulaDesign | None:
+        """What the formula makes of the columns; learned from this client alone."""
+        if self.protocol.formula is None:
+            return None
+        design = self.protocol._design(self.protocol._declared([one.name for one in columns]))
+        while learned and design.open:
+            zero, one = np.zeros(len(columns)), np.ones(len(columns))
+            transform = Transform(columns, zero, zero, one, design=design)
+            design = design.told(self.protocol.term_sums(self.client, transform))
+        return design
 
     # evaluation
     def any_edges(self) -> np.ndarray:

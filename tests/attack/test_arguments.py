@@ -66,7 +66,7 @@ def test_arrays_of_another_shape_or_dtype_are_rejected_by_every_step():
     tried = 0
     for subject, route, arguments in calls():
         for name, value in arguments.items():
-            if not isinstance(value, np.ndarray):
+            if not isinstance(value, np.ndarray) or not value.size:
                 continue
             for what, wrong in wrong_arrays(value).items():
                 kind = kind_of_error(subject, route, {**arguments, name: wrong})

@@ -159,6 +159,8 @@ PREPROCESSINGS = [
     Preprocess(standardise=False, impute=None),
     Preprocess(centre=False, impute=0, indicator=True),
     Preprocess(SCHEMA),
+    Preprocess(SCHEMA, formula="y ~ age * sex + bs(dose, df=4) + C(kind, contr.sum)"),
+    Preprocess(formula="log(age) - 1"),
 ]
 LINKS = [fs.Link(), fs.Link(5000, 0), fs.federation.links.Rayleigh(d0=1, gain=3, nu=1, vectors_per_round=2)]
 SCHEMES = [

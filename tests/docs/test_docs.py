@@ -51,6 +51,7 @@ PAGES = [
     "docs/comparing.md",
     "docs/estimators.md",
     "docs/own-files.md",
+    "docs/formulas.md",
 ]
 
 
@@ -148,6 +149,12 @@ def test_what_the_page_on_links_says_of_its_results(folder: Path) -> None:
     assert names["periodic"].converged
     assert [row.cohort for row in names["back"].history][:8] == [4, 4, 3, 3, 3, 3, 4, 4]
     assert names["most"] == 632
+
+
+def test_what_the_page_on_formulas_says_of_knots(folder: Path) -> None:
+    found = snippets("docs/formulas.md", folder)["run"].summary()
+    (said,) = re.findall(r'"(bs\(chol, df=4\) has knots .*?)"', (ROOT / "docs/formulas.md").read_text(encoding="utf-8"))
+    assert f"{said}." in found.notes
 
 
 def test_what_the_page_on_stopping_says_of_its_results(folder: Path) -> None:

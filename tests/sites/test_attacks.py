@@ -152,6 +152,13 @@ def test_16_landmarks_to_look_for_a_person(found: Hospitals) -> None:
     refused(found, fs.Newton(fs.Logistic(l2=0.1, features=known)), "'landmarks'")
 
 
+def test_16b_a_spline_that_looks_at_one_row(found: Hospitals) -> None:
+    looking = fs.data.Preprocess(
+        PREPROCESS.schema, formula="bs(age, knots=[83.1, 83.2, 83.3], lower_bound=0, upper_bound=120)"
+    )
+    refused(found, NEWTON, "'formulas'", preprocess=looking)
+
+
 def test_17_more_parameters_than_rows_can_hide(found: Hospitals) -> None:
     wide = fs.Newton(fs.Logistic(l2=0.1, features=fs.RandomFourier(40, gamma=0.1)))
     with joined(found, wide) as fed, pytest.raises(ClientRefused, match="'parameters_per_row'"):
@@ -280,3 +287,11 @@ def test_honest_runs_pass_the_default_policy(algorithm: object, found: Hospitals
     run = fs.run(algorithm, SiteTransport(Direct(found.files), terms()), preprocess=PREPROCESS, rounds=30)
     assert run.status in ("converged", "rounds", "finished", "tolerance unattainable"), run.message
     assert all(not row.missing for row in run.history)
+
+
+def test_a_site_that_allows_formulas_answers_them(tmp_path: Path) -> None:
+    found = hospitals(tmp_path, policy="formulas = true")
+    made = fs.data.Preprocess(PREPROCESS.schema, formula="age * sex + pressure")
+    there = fs.run(NEWTON, SiteTransport(Direct(found.files), terms()), preprocess=made)
+    here = fs.run(NEWTON, found.clients, preprocess=made)
+    assert np.array_equal(here.model.w, there.model.w)
