@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from fedsolve.cli import audit as audit_command
+from fedsolve.cli import claims as claims_command
 from fedsolve.cli import costs as cost_command
 from fedsolve.cli import demo as demo_command
 from fedsolve.cli import diagnose as diagnose_command
@@ -266,7 +267,12 @@ def gain(
 
 @app.command()
 def reproduce(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", show_default=False, help="The experiment.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", show_default=False, help="The experiment; with --claims, a paper.")
+    ] = None,
+    claims: Annotated[
+        bool, typer.Option("--claims", help="Every statement of the papers, or of one, and what came of it.")
+    ] = False,
     list_: Annotated[bool, typer.Option("--list", help="Show what there is, and no more.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="A small form, to try it; no source of figures.")] = False,
     full: Annotated[
@@ -287,13 +293,19 @@ def reproduce(
             "--output", "-o", show_default=False, help="The folder for the results. (default: runs/reproduce-NAME)"
         ),
     ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", show_default=False, help="Also keep table and verdicts as a small file in this folder."),
+    ] = None,
     json: Json = False,
     trace: Traceback = False,
 ) -> int:
     """Reproduce a figure or table of the papers, ours beside what they print."""
     if list_:
         return reproduce_command.listing(json)
-    wanted = reproduce_command.Wanted(quick, full, seeds, settings, minutes, output)
+    if claims:
+        return claims_command.claims(name, output, json)
+    wanted = reproduce_command.Wanted(quick, full, seeds, settings, minutes, output, save)
     return reproduce_command.reproduce(name, wanted, json)
 
 

@@ -15,7 +15,7 @@ from fedsolve import reproduce as experiments
 from fedsolve.cli.console import Interrupted, emit, escape, steps_bar
 from fedsolve.errors import ConfigError
 from fedsolve.report.tables import plain_table
-from fedsolve.reproduce import files
+from fedsolve.reproduce import files, saved_results
 from fedsolve.reproduce.result import Result
 
 
@@ -49,8 +49,11 @@ class Wanted:
     settings: str | None = None
     minutes: float | None = None
     output: Path | None = None
+    save: Path | None = None
 
     def __post_init__(self) -> None:
+        if self.quick and self.save is not None:
+            raise ConfigError("--save keeps results, and --quick gives none: leave one of both out")
         if not self.full and (self.settings is not None or self.minutes is not None):
             raise ConfigError("--settings and --minutes are for the full form: add --full")
 
@@ -85,6 +88,8 @@ def reproduce(name: str | None, wanted: Wanted, as_json: bool) -> int:
             raise Interrupted(f"stopped; {name} {then} next time") from None
         raise
     described = files.write(outcome, folder, command)
+    if wanted.save is not None:
+        saved_results.save(outcome, wanted.save, command)
 
     def show(console: Console) -> None:
         console.print(f"[bold]{escape(what.title)}[/bold]  [dim]{escape(what.source)}[/dim]")

@@ -1,0 +1,78 @@
+"""Results of full runs, saved as small files with the library: tables and verdicts, no data.
+
+`fedsolve reproduce NAME --save FOLDER` writes one; `scripts/claims` runs every experiment of the register and saves it
+where the library looks for it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from fedsolve.errors import ConfigError
+from fedsolve.report.json_values import to_json
+from fedsolve.reproduce.harness import Outcome
+from fedsolve.reproduce.result import Verdict
+from fedsolve.version import __version__
+from fedsolve.wire.storage import write_atomically
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What is kept of a run of an experiment.
+
+    verdicts  by claim; of a verdict in the table, "first cell of its row: heading of its column"
+    """
+
+    name: str
+    command: str
+    seeds: int
+    seconds: float
+    version: str
+    date: str
+    verdicts: dict[str, Verdict]
+    headings: list[str]
+    lines: list[list[str]]
+    notes: list[str]
+
+
+def save(outcome: Outcome, folder: Path, command: str) -> Path:
+    """Write what is kept of a run. A quick run is no result."""
+    if outcome.quick:
+        raise ConfigError("--save keeps results, and --quick gives none: leave one of both out")
+    result = outcome.result
+    verdicts = dict(result.claims)
+    for row in result.rows:
+        for column, cell in zip(result.columns, row, strict=True):
+            if isinstance(cell, Verdict):
+                verdicts[f"{row[0]}: {column.heading}"] = cell
+    kept = {
+        "name": outcome.experiment.name,
+        "command": command,
+        "seeds": len(outcome.seeds),
+        "seconds": round(outcome.seconds, 1),
+        "version": __version__,
+        "date": datetime.now(UTC).date().isoformat(),
+        "verdicts": {claim: {"holds": one.holds, "said": one.said} for claim, one in verdicts.items()},
+        "headings": [heading for heading, _ in result.headings()],
+        "lines": list(result.lines()),
+        "notes": list(result.notes),
+    }
+    path = folder / f"{outcome.experiment.name}.json"
+    write_atomically(path, (to_json(kept, indent=1) + "\n").encode())
+    return path
+
+
+@cache
+def read_saved(name: str) -> Saved | None:
+    """The saved results of an experiment; None if there are none."""
+    file = resources.files("fedsolve.reproduce") / "saved" / f"{name}.json"
+    if not file.is_file():
+        return None
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    verdicts = {claim: Verdict(one["holds"], one["said"]) for claim, one in kept.pop("verdicts").items()}
+    return Saved(verdicts=verdicts, **kept)
