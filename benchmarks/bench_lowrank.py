@@ -49,12 +49,12 @@ def problem(p: int, seed: int, alike: bool) -> tuple[list[fs.Client], fs.Client]
 def numbers(p: int, seed: int, alike: bool, box: float | None = None) -> tuple[int, int, int, float]:
     """What a client sends: FedLRGD, Newton, Newton without its last gradient; and the accuracy FedLRGD reached."""
     clients, server = problem(p, seed, alike)
-    best = fs.run(fs.Newton(LOSS), [*clients, server], tolerance=1e-13)
+    best = fs.run(fs.Newton(LOSS), [*clients, server], tolerance=1e-13, min_rows=0)
     first, least = best.history[0].value, best.history[-1].value
     assert first is not None
     assert least is not None
     stopping = fs.Stopping(tolerance=None, gap=ACCURACY * (first - least))
-    newton = fs.run(fs.Newton(LOSS), [*clients, server], stopping=stopping)
+    newton = fs.run(fs.Newton(LOSS), [*clients, server], stopping=stopping, min_rows=0)
     ours = fs.run(fs.FedLRGD(LOSS, box=box), clients, server=server, stopping=stopping)
     assert newton.converged
     assert ours.converged
@@ -77,7 +77,7 @@ def harder(seed: int) -> tuple[float, float, int, int]:
 
     clients, server, loss = [draw(f"client-{j}", 400) for j in range(5)], draw("server", p + 1), fs.Logistic(l2=1e-3)
     ours = fs.run(fs.FedLRGD(loss), clients, server=server)
-    newton = fs.run(fs.Newton(loss), [*clients, server])
+    newton = fs.run(fs.Newton(loss), [*clients, server], min_rows=0)
     assert ours.converged
     assert newton.converged
     return ours.ledger.total().scalars_up / 5, newton.ledger.total().scalars_up / 6, ours.rounds, newton.rounds

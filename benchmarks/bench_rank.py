@@ -7,7 +7,9 @@ are measured in turn, the minimum of several, with as many threads as `--threads
 images noise: what they show does not change the time. Wanted: at most 3 times as long, under 4 GB.
 
     scripts/bench rank                     (needs torch)
-    scripts/bench rank -- --rows 20        gradients of 20 samples in one call, instead of as many as take 25 MB
+    scripts/bench rank -- --other          besides, a module of other layers too, where all gradients are
+                                           computed and 500 coordinates kept; without a bound
+    scripts/bench rank -- --other --rows 20   the same with 20 samples in one call, instead of as many as take 25 MB
     scripts/bench rank -- --all            besides, the ranks of all 623,290 coordinates: the memory, and the time
 
 Ends with 1 where a bound is missed.
@@ -26,7 +28,7 @@ import numpy as np
 import torch
 
 import fedsolve as fs
-from fedsolve.diagnose import LossGradients, approximate_rank, gradient_ranks
+from fedsolve.diagnose import LossGradients, ModuleGradients, approximate_rank, gradient_ranks
 from fedsolve.diagnose.gradient_slices import Slices, blocks
 
 PIXELS, UNITS, K, KEPT = 784, 784, 60, 500
@@ -72,6 +74,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--rows", type=int, default=None, help="samples whose gradients are computed in one call")
+    parser.add_argument("--other", action="store_true", help="a module of other layers too")
     parser.add_argument("--all", action="store_true", help="all coordinates too, which takes many minutes")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
@@ -91,6 +94,15 @@ def main() -> int:
         f"singular values {apart:.2f} s"
     )
     print(f"  peak memory {peak():.2f} GB (under {MEMORY:g})", flush=True)
+    if given.other:
+        other = ModuleGradients(
+            torch.nn.Sequential(torch.nn.Identity(), *module),
+            torch.nn.functional.cross_entropy,
+            torch.tensor(source.client.inputs, dtype=torch.float32),
+            torch.tensor(source.client.y, dtype=torch.int64),
+        )
+        took = min(seconds(lambda: next(islice(blocks(other, what, KEPT), 1))) for _ in range(given.repeat))
+        print(f"  all gradients, 500 coordinates kept: {took:.1f} s, ratio {took / least[0]:.2f}")
     if given.all:
         took = time.perf_counter()
         found = gradient_ranks(source, K, coordinates=None)

@@ -15,9 +15,13 @@ MATRIX_FREE = 'FedNewtonCG(loss, preconditioner="diagonal")'  # what to use wher
 
 @dataclass(frozen=True)
 class Finished(Generic[S]):
-    """Returned by `start` or `round` when there is nothing left to do."""
+    """Returned by `start` or `round` when there is nothing left to do.
+
+    reason  why, where that is not plain: a clause for the run's message
+    """
 
     state: S
+    reason: str = ""
 
 
 class Algorithm(Protocol):
@@ -35,6 +39,7 @@ class Algorithm(Protocol):
     telling(fed, state)  the call by which clients hear of what is new in a State of which they keep something, such as
                         the predictions of an ensemble; None: they know all. Its replies are gathered
     may_grow            True if its value may rise a thousandfold before it falls, which ends other runs as diverged
+    remedy              what to try if the run diverges, in words that follow "try"
     pace(state)         (η, s): the size and the number of the full gradient steps that each client takes in a round
     footprint(sizes)    a `Footprint`: the memory and bandwidth it needs, so that a run that cannot work is rejected
                         before it starts

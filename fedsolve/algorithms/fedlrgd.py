@@ -101,7 +101,7 @@ class FedLRGD(SampleSteps):
             state = asked_again(state, self.visit(fed, state.w))
         if state.surrogate is None:
             state = self._learn(fed, state)  # epochs 1 to r + 1
-        w = at_server.minimise(partial(self._approximate, fed, state), state, self.steps)  # 12, 15 to 17
+        w = at_server.minimise(partial(self._approximate, fed, state), state, self.steps, self.weights)  # 12, 15 to 17
         if state.corrected == self.corrections:
             return Finished(State(w))
         trial = self.visit(fed, w)  # a correction
@@ -109,8 +109,8 @@ class FedLRGD(SampleSteps):
             state = asked_again(state, self.visit(fed, state.w))
             if trial.cohort != state.cohort:
                 return state
-        state, done = advanced(state, trial)
-        return Finished(state) if done else state
+        state, reason = advanced(state, trial)
+        return state if reason is None else Finished(state, reason)
 
     def _learn(self, fed: Federation, state: State) -> State:
         r = at_server.rank_of(self.rank, self.weights, self.loss.order(fed.features, fed.outputs), fed.server)

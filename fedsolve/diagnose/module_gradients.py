@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedsolve.diagnose.dense_partials import Named, dense_parts, is_dense
 from fedsolve.diagnose.partials import Partials
-from fedsolve.diagnose.torch_partials import Named, torch_partials
+from fedsolve.diagnose.torch_partials import taken_from, torch_partials
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.networks.library import torch_library
 from fedsolve.networks.tensors import writable
@@ -86,6 +87,12 @@ class ModuleGradients:
             outputs = torch.func.functional_call(self.module, named, (x[None],))
             return self.loss(outputs, target[None]).reshape(())
 
+        def total(outputs: Array) -> Array:
+            each = torch.func.vmap(lambda output, target: self.loss(output[None], target[None]).reshape(()))
+            return each(outputs, y).sum()
+
+        if is_dense(self.module) and X.ndim == 2 and X.dtype.is_floating_point:
+            return taken_from(lambda named: dense_parts(self.module, named, X, total), shapes, len(X))
         inner = torch_partials(single, shapes, [X, y])
 
         def partials(w: Array, columns: Array) -> Array:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fedsolve.descent import rounding
 from fedsolve.loop.confirm_minimum import separated
 from fedsolve.loop.measuring import NO_MINIMUM, Measuring
 from fedsolve.loop.states import weights_of
-from fedsolve.loop.stopping import DIVERGED, SETTLED, UNATTAINABLE, Verdict
+from fedsolve.loop.stopping import DIVERGED, FINISHED, SETTLED, UNATTAINABLE, Verdict
 from fedsolve.typing import Value
 
 # Column scales that differ by more than this are named where a run ends without convergence.
@@ -18,6 +19,8 @@ EXPLAINED = ("rounds", "bytes", "seconds", SETTLED, DIVERGED, UNATTAINABLE)
 
 def explained(verdict: Verdict, measuring: Measuring, state: Value) -> Verdict:
     """The verdict with what is known of its reason. May ask the clients whether there is a minimum at all."""
+    if verdict.status == FINISHED:
+        return replace(verdict, message=verdict.message + _worse_than_before(measuring))
     if verdict.status not in EXPLAINED or measuring.endless:
         return verdict
     w, inspect = weights_of(state), measuring.inspect if measuring.scale is not None else None
@@ -27,9 +30,22 @@ def explained(verdict: Verdict, measuring: Measuring, state: Value) -> Verdict:
     return replace(verdict, message=verdict.message + _advice(verdict.status, measuring))
 
 
+def _worse_than_before(measuring: Measuring) -> str:
+    """What to say of an algorithm that is done and ends above where it began; nothing otherwise."""
+    first, last = (measuring.rows.history[place].value for place in (0, -1))
+    if first is None or last is None or last <= first + rounding(first, last):
+        return ""
+    return f"; the value is {last:g}, above the {first:g} that it began with: try {_remedy(measuring)}"
+
+
+def _remedy(measuring: Measuring) -> str:
+    own = getattr(measuring.algorithm, "remedy", "smaller or fewer local steps, a larger l2, standardised features")
+    others = [one for one in ("Newton", "FedNewtonCG") if one != type(measuring.algorithm).__name__]
+    return f"{own}, or {' or '.join(others)}"
+
+
 def _advice(status: str, measuring: Measuring) -> str:
-    name, scale = type(measuring.algorithm).__name__, measuring.scale
-    others = [one for one in ("Newton", "FedNewtonCG") if one != name]
+    scale = measuring.scale
     said = []
     if scale is not None and scale.spread() > SPREAD:
         said.append(
@@ -37,7 +53,7 @@ def _advice(status: str, measuring: Measuring) -> str:
             "preprocess=Preprocess()"
         )
     if status == DIVERGED:
-        said.append(f"try smaller or fewer local steps, a larger l2, standardised features, or {' or '.join(others)}")
+        said.append(f"try {_remedy(measuring)}")
     doubts = [row.doubt for row in measuring.rows.history if row.doubt is not None]
     if doubts:
         said.insert(0, doubts[-1])

@@ -28,14 +28,14 @@ class Beginning:
     """Where the loop sets out from.
 
     measured  whether the row has been measured
-    done      whether the algorithm is done already
+    done      why the algorithm is done already; None if it is not
     kept      of a resumed run: the earlier States that its stopping rules keep
     """
 
     state: Value
     row: Row
     measured: bool = False
-    done: bool = False
+    done: str | None = None
     kept: tuple[Value, ...] | None = None
 
 

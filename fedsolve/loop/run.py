@@ -279,8 +279,8 @@ class _Loop:
         """Round after round until there is a verdict; returns the last State."""
         state, row, measured = beginning.state, beginning.row, beginning.measured
         measuring, interrupts, standing = self.measuring, self.rows.interrupts, 0
-        if beginning.done:
-            measuring.verdict = self._finished(row)
+        if beginning.done is not None:
+            measuring.verdict = self._finished(row, beginning.done)
         while True:
             if self.watching is not None:
                 row = self.watching.noted(row, state)
@@ -305,24 +305,24 @@ class _Loop:
             interrupts.unsaved = self.saving is not None
             row, measured = self.rows.row(row.round + 1, following, state), False
             state = following
-            if done:
-                measuring.verdict = self._finished(row)
+            if done is not None:
+                measuring.verdict = self._finished(row, done)
             elif standing >= STANDING and self.limits.converges:
                 measuring.verdict = unattainable(self.rows.history[-1], "no step lowers the value any more")
 
-    def _round(self, state: Value, row: Row) -> tuple[Value, bool]:
-        """The next State, and whether the algorithm is done. If it turns out that the run ends with the State before,
-        there is a verdict instead."""
+    def _round(self, state: Value, row: Row) -> tuple[Value, str | None]:
+        """The next State, and why the algorithm is done, if it is. If it turns out that the run ends with the State
+        before, there is a verdict instead."""
         try:
             self.fed.begin_round(row.round + 1)
             following, done = unwrapped(self.algorithm.round(self.fed, state))
         except Enough:
-            return state, False
+            return state, None
         except QuorumNotReached as error:
             if self.fed.detach():  # the question how good this model is travelled with what failed
                 self.measuring.ask(state, row)
             self.measuring.verdict = Verdict(QUORUM, str(error))
-            return state, False
+            return state, None
         if self.fed.detach():  # a round without an exchange: nothing travelled, so ask now
             self.measuring.ask(state, row)
         return following, done
@@ -334,5 +334,6 @@ class _Loop:
             self.measuring.verdict = explained(verdict, self.measuring, state)
         return verdict is not None
 
-    def _finished(self, row: Row) -> Verdict:
-        return Verdict(FINISHED, f"{type(self.algorithm).__name__} is done after {rounds_in_words(row.round)}")
+    def _finished(self, row: Row, reason: str) -> Verdict:
+        done = f"{type(self.algorithm).__name__} is done after {rounds_in_words(row.round)}"
+        return Verdict(FINISHED, f"{done}: {reason}" if reason else done)

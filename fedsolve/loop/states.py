@@ -18,11 +18,12 @@ def weights_of(state: Value) -> Array | None:
     return getattr(state, "w", None)
 
 
-def unwrapped(outcome: Value) -> tuple[Value, bool]:
-    """The State that `start` or `round` returned, and whether the algorithm is done."""
+def unwrapped(outcome: Value) -> tuple[Value, str | None]:
+    """The State that `start` or `round` returned, and the reason why the algorithm is done, which may be empty; None if
+    it is not."""
     if outcome is None:
         raise ConfigError("start and round return the State, or Finished(state); this one returned None")
-    return (outcome.state, True) if isinstance(outcome, Finished) else (outcome, False)
+    return (outcome.state, outcome.reason) if isinstance(outcome, Finished) else (outcome, None)
 
 
 def equal(new: Value, old: Value) -> bool:

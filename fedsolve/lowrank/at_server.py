@@ -15,12 +15,13 @@ from fedsolve.losses import Loss
 from fedsolve.losses.footprint import Footprint, Sizes
 from fedsolve.lowrank.corrections import C, Corrected, corrected_field
 from fedsolve.lowrank.surrogate import Learning
-from fedsolve.numerics.linalg import to_numpy
+from fedsolve.numerics.linalg import norm, to_numpy
 from fedsolve.numerics.scalars import positive, whole
 from fedsolve.numerics.vector_fields import Field, zero
 from fedsolve.typing import Array
 
 Rank = int | Literal["revealed"] | None
+RUNAWAY = 1e6  # times the least gradient so far: steps of gradient descent that lead there will not come back
 
 
 def check_options(rank: Rank, weights: str, probes: int, steps: int | None, corrections: int | None) -> None:
@@ -59,9 +60,9 @@ def rank_of(rank: Rank, weights: str, order: int, server: Client) -> int:
         return min(samples, max(order + 1, 3 * order // 2))
     wanted = rank or (samples if weights == "inverse" else order + 1)
     if samples < wanted:
-        why = "" if rank else ", one more than the model has weights,"
+        why, many = "" if rank else ", one more than the model has weights,", "s" * (samples != 1)
         raise DataError(
-            f"the server's data ({server.name!r}) has {samples} samples, and rank {wanted}{why} needs "
+            f"the server's data ({server.name!r}) has {samples} sample{many}, and rank {wanted}{why} needs "
             f"at least as many: give the server more samples, or set rank='revealed' or a rank of at most {samples}"
         )
     return wanted
@@ -112,17 +113,26 @@ def learned(fed: Federation, state: C, learning: Learning, sums: Array) -> C:
     return replace(state, surrogate=surrogate)
 
 
-def minimise(approximate: Field, state: Corrected, steps: int | None) -> Array:
+def minimise(approximate: Field, state: Corrected, steps: int | None, weights: str) -> Array:
     """Where the approximate gradient, corrected by the exact ones, is zero; or where so many steps of inexact gradient
-    descent lead (Jadbabaie et al., equation 42). In the shape of w."""
+    descent lead (Jadbabaie et al., equation 42). In the shape of w.
+
+    Steps with an inverse go wherever they lead, as published; others stay within reach. Those that run away end early.
+    """
     assert state.widths is not None
     field, start, widths = corrected_field(approximate, state), state.w.reshape(-1), state.widths
     if steps is None:
         found = start + widths * zero(lambda u: widths * field(start + widths * u), 0.0 * start, state.reach)
         return found.reshape(state.w.shape)
-    w = start
+    room = np.inf if weights == "inverse" else state.reach * widths
+    w, most = start, np.inf
     for _ in range(steps):
-        w = w - state.step * field(w[None])[0]
+        gradient = field(w[None])[0]
+        size = norm(widths * gradient)
+        if not size <= most:
+            break
+        most = min(most, RUNAWAY * size)
+        w = np.clip(w - state.step * gradient, start - room, start + room)
     return w.reshape(state.w.shape)
 
 

@@ -23,6 +23,8 @@ SHRINK = 0.25  # what is left of the reach after a step that led up
 REFUSALS = 2  # so many steps in a row that led up call for new weights too
 NOWHERE = 1e-9  # boxes: a step so short that is still not finite is no question of its length
 SMALLEST = 1e-3  # of the first box: in a smaller one rounding would show in the differences
+NOT_FINITE = "values or gradients are not finite, however short the step"
+NO_BETTER = "neither value nor gradient gets better any more, not even with new weights"
 
 
 @dataclass(frozen=True)
@@ -99,21 +101,21 @@ def asked_again(state: C, point: Point) -> C:
     )
 
 
-def advanced(state: C, trial: Point) -> tuple[C, bool]:
-    """The state after a trial was visited by the same clients, and whether there is nothing left to gain."""
+def advanced(state: C, trial: Point) -> tuple[C, str | None]:
+    """The state after a trial was visited by the same clients, and why there is nothing left to gain, if so."""
     assert trial.value is not None
     assert trial.gradient is not None
     assert state.widths is not None
     step = (trial.w - state.w).reshape(-1)
     moved = float(np.abs(step / state.widths).max())
     if not (np.isfinite(trial.value) and np.isfinite(trial.gradient).all()):  # too far: nothing is known there
-        return replace(state, reach=SHRINK * moved), moved < NOWHERE
+        return replace(state, reach=SHRINK * moved), NOT_FINITE if moved < NOWHERE else None
     if not _fell(state, trial):
         unclear = state.gradient is not None and _within_rounding(state, trial)
         known = _refused(state, trial, moved, unclear)
         if unclear and state.is_fresh:  # in a small box rounding may have misled: once more in a large one
-            return replace(known, box=1.0), state.box >= 1.0
-        return known, False
+            return replace(known, box=1.0), NO_BETTER if state.box >= 1.0 else None
+        return known, None
     at_the_edge = moved >= 0.99 * state.reach
     slow = state.gradient is not None and state.size(trial) > SLOW * state.size(state)
     known = replace(
@@ -125,7 +127,7 @@ def advanced(state: C, trial: Point) -> tuple[C, bool]:
         corrected=state.corrected + 1,
         reach=2 * state.reach if at_the_edge else state.reach,
     )
-    return (_renewed(known, moved) if slow else known), False
+    return (_renewed(known, moved) if slow else known), None
 
 
 def _fell(state: Corrected, trial: Point) -> bool:

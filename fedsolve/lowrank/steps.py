@@ -13,9 +13,11 @@ from fedsolve.typing import Array
 
 
 class SampleSteps:
-    """Client steps that an algorithm inherits; it has the field `loss`."""
+    """Client steps that an algorithm inherits; it has the fields `loss`, `weights` and `steps`."""
 
     loss: Loss
+    weights: str
+    steps: int | None
 
     # ── clients ──
 
@@ -56,3 +58,10 @@ class SampleSteps:
         """What the last correction found, if the state has been visited."""
         known = state.value is not None and state.gradient is not None
         return Measurement(state.value, state.gradient) if known and state.value is not None else None
+
+    @property
+    def remedy(self) -> str:
+        """What to try if a run diverges."""
+        if self.weights == "inverse":
+            return "a rank of one more than the model has weights, fewer or smaller steps, weights='truncated'"
+        return "a larger l2" if self.steps is None else "a smaller step_size, steps=None (the default)"

@@ -59,13 +59,20 @@ def _direction(field: Field, x: Array, value: Array) -> Array:
 
 def newton_direction(jacobian: Array, value: Array) -> Array:
     """J⁻¹ value; where the symmetric part of J is not positive definite, as a convex function's Hessian is, by that
-    part with its eigenvalues made positive, and not at all in directions without curvature."""
-    values, vectors = np.linalg.eigh((jacobian + jacobian.T) / 2)
+    part with its eigenvalues made positive, and not at all in directions without curvature.
+
+    What is little curvature is judged with the diagonal scaled to 1: beside a coordinate that a penalty holds tightly,
+    others would seem to have none.
+    """
+    diagonal = np.abs(np.diag(jacobian))
+    units = np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
+    scaled = units[:, None] * jacobian * units
+    values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
     largest = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     if values[0] > LEAST_CURVATURE * largest:
-        return np.linalg.solve(jacobian, value)
+        return units * np.linalg.solve(scaled, units * value)
     curved = np.abs(values) > LEAST_CURVATURE * largest
-    return vectors[:, curved] @ ((vectors[:, curved].T @ value) / np.abs(values[curved]))
+    return units * (vectors[:, curved] @ ((vectors[:, curved].T @ (units * value)) / np.abs(values[curved])))
 
 
 def _jacobian(field: Field, x: Array) -> Array:

@@ -25,7 +25,7 @@ def page(paper: str) -> str:
     lines = [
         f"# {paper}: every claim",
         "",
-        f"{counted(found)}. `fedsolve reproduce --claims {short}` prints this from saved results; the last column names",
+        f"{counted(found)}. `fedsolve reproduce --claims {short}` prints this from saved results. The last column has",
         "the experiment, which `fedsolve reproduce NAME` repeats. How the results came about is described in",
         f"[{short}.md]({short}.md). This page is made by `fedsolve reproduce --claims --output docs/reproduce`.",
         "",

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import fedsolve as fs
 from fedsolve.errors import DataError
 from fedsolve.federation.client_runtime import Runtime, Served
+from fedsolve.federation.server_data import counted_at_server
 from fedsolve.federation.transports import InProcess, Processes
 from fedsolve.models.linear import LinearModel
 from fedsolve.typing import Array
@@ -243,6 +244,20 @@ def test_other_units_are_the_same_problem() -> None:
     np.testing.assert_allclose(run.model.w[:-1] * units, plain.model.w[:-1], rtol=1e-6)
 
 
+@pytest.mark.parametrize("loss", [fs.Logistic(l2=0.6, intercept="free"), fs.Poisson(l2=0.2, intercept="free")])
+def test_a_penalty_that_holds_columns_of_small_numbers(loss: fs.Logistic | fs.Poisson) -> None:
+    """Their weights hardly move, and the box is wide in their units: the other weights must be found all the same."""
+    clients, server = parts(p=4)
+    units = np.array([1e-4, 1e3, 1.0, 1e-6])
+    scaled = [fs.Client(one.name, one.X * units, one.y) for one in [*clients, fs.Client("server", *_more(server, 2))]]
+    run = fs.run(fs.FedLRGD(loss), scaled[:-1], server=scaled[-1])
+    assert run.converged, run.message
+    assert run.rounds < 15
+    best = fs.run(fs.Newton(loss), scaled, tolerance=1e-12, min_rows=0).model.w
+    np.testing.assert_allclose(run.model.w[1:3], best[1:3], rtol=1e-6)
+    np.testing.assert_allclose(run.model.w, best, rtol=1e-4, atol=1e-12)
+
+
 def _more(server: fs.Client, rows: int) -> tuple[Array, Array]:
     """The server's samples and some more."""
     rng = np.random.default_rng(9)
@@ -371,6 +386,47 @@ def test_any_loss_with_sample_gradients() -> None:
         for algorithm in (fs.FedLRGD(Cosh()), fs.FedLRGD.literal(Cosh(), 500, step_size=0.5, rank=4))
     )
     np.testing.assert_allclose(literal, exact, rtol=1e-3)
+
+
+# ── when it fails ──
+
+
+def test_steps_that_run_away_end_early_and_the_message_says_what_to_try() -> None:
+    """Four samples cannot stand in for a model of four weights: the steps run away, and NumPy warns of nothing."""
+    clients, server = parts()
+    run = fs.run(fs.FedLRGD.literal(fs.Squared(l2=0.1, intercept="free"), 5000, rank=4), clients, server=server)
+    assert run.status == "diverged"
+    assert "a rank of one more than the model has weights" in run.message
+    assert "local steps" not in run.message
+    assert np.isfinite(run.model.w).all()
+    assert counted_at_server(run.ledger.server_counts)["gradients"] < 4 * 5000
+
+
+def test_a_result_above_the_start_is_named() -> None:
+    clients, server = parts()
+    counts = [fs.Client(one.name, one.X, 1 + one.y) for one in [*clients, server]]
+    loss = fs.Poisson(l2=0.1)
+    run = fs.run(fs.FedLRGD.literal(loss, 1, step_size=1.0, rank=4), counts[:-1], server=counts[-1])
+    first, last = run.history[0].value, run.history[-1].value
+    assert first is not None
+    assert last is not None
+    assert last > first
+    assert run.status == "finished"
+    assert f"the value is {last:g}, above the {first:g} that it began with: try a rank of" in run.message
+    good = fs.run(fs.FedLRGD.literal(fs.Squared(l2=0.1), 200), counts[:-1], server=counts[-1], tolerance=0)
+    assert good.message == "FedLRGD is done after 1 round"
+
+
+@pytest.mark.parametrize("step_size", [10.0, 1e4])
+def test_steps_that_are_too_long_stay_within_reach(step_size: float) -> None:
+    """Of each round the steps go less far after one that led up, so the run comes near, and ends by itself."""
+    clients, server = parts()
+    algorithm = fs.FedLRGD(LOGISTIC, steps=50, step_size=step_size)
+    run = fs.run(algorithm, clients, server=server, rounds=300, tolerance=1e-12)
+    assert run.rounds < 300
+    assert not run.converged
+    assert "neither value nor gradient gets better any more" in run.message
+    np.testing.assert_allclose(run.model.w, pooled([*clients, server]), atol=1e-5)
 
 
 # ── what a client answers ──

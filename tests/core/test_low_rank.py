@@ -102,3 +102,16 @@ def test_a_correction_has_no_unit(scale: float) -> None:
     points, differences = RNG.standard_normal((3, 4)), RNG.standard_normal((3, 4))
     _, tilt = secant_correction(points, differences)
     np.testing.assert_allclose(secant_correction(scale * points, differences)[1] * scale, tilt, rtol=1e-9)
+
+
+@pytest.mark.parametrize("curved", [True, False])
+def test_newtons_direction_has_no_unit(curved: bool) -> None:
+    """In other units of the coordinates it is the same direction, though the Jacobian's entries differ by 1e24; also if
+    it is not definite, where the diagonal is the unit."""
+    A = RNG.standard_normal((4, 4))
+    H = A @ A.T + 0.1 * np.eye(4) if curved else np.array([[1.0, 2.0], [2.0, 1.0]])
+    value, units = RNG.standard_normal(len(H)), 10.0 ** np.array([-6.0, 6.0, 0.0, 3.0])[: len(H)]
+    expected = np.linalg.solve(H, value) if curved else np.array([[2.0, -1.0], [-1.0, 2.0]]) @ value / 3  # |λ| = 3, 1
+    np.testing.assert_allclose(newton_direction(H, value), expected, rtol=1e-9)
+    found = newton_direction(units[:, None] * H * units, units * value)
+    np.testing.assert_allclose(units * found, expected, rtol=1e-9)

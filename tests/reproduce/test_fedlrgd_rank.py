@@ -12,7 +12,7 @@ import pytest
 from fedsolve.data import load
 from fedsolve.errors import DataError, UnknownName
 from fedsolve.networks.modules import flat_module
-from fedsolve.reproduce import Full, Measured, Outcome, find, perform
+from fedsolve.reproduce import Full, Measured, Outcome, Verdict, find, perform
 from fedsolve.reproduce.fedlrgd import networks, rank, rank_runs, rank_settings
 from fedsolve.reproduce.fedlrgd.networks import Images, Training, cnn, glorot, mlp, train
 from fedsolve.reproduce.fedlrgd.rank_settings import SETTINGS
@@ -143,6 +143,10 @@ def test_claims_are_judged_by_the_worst_seed(trained: list[tuple[Training, int]]
     assert verdict.holds is False
     assert (words, verdict.said) == ("1b: at least 95% of the ranks are at most 10", "100.0%, 90.0%")
     assert rank._claim("1b", setting, [bad], True)[1].holds is None
+    guessing = rank_runs.Ranks((1,) * 20, 0, 0.1, 0.1, 1.0)  # low ranks of a network that has not learned say nothing
+    assert rank._claim("1b", setting, [good, guessing], False)[1] == Verdict(
+        None, "100.0%, 100.0%, but the network has not learned: test accuracy 10.0%"
+    )
 
 
 def test_the_full_form_goes_on_where_it_stopped(trained: list[tuple[Training, int]], tmp_path: Path) -> None:
