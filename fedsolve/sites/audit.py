@@ -26,14 +26,18 @@ Line = dict[str, object]
 
 @dataclass
 class Spent:
-    """What a run has been given so far: answered requests, bytes, and how often each step was answered."""
+    """What a run has been given so far: answered requests, bytes, how often each step was answered; and how often
+    something was refused."""
 
     requests: int = 0
+    refusals: int = 0
     bytes: int = 0
     steps: Counter[str] = field(default_factory=Counter)
 
     def note(self, line: Mapping[str, object]) -> None:
         """Add a line of the log."""
+        if line.get("event") == "refused":
+            self.refusals += 1
         if line.get("event") == "sent":
             self.requests += 1
             size, calls = line.get("bytes"), line.get("calls")
@@ -52,7 +56,7 @@ class AuditLog:
         """Add a line, and see that it is on disk. Raises StorageError if it cannot be written."""
         line: Line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, "run": run, **facts}
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"{self.path.parent} cannot be made: {error.strerror or error}") from error
         append_text(self.path, json.dumps(line, ensure_ascii=False) + "\n", sync=True)

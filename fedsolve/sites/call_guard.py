@@ -10,6 +10,7 @@ from fedsolve.errors import PolicyRefusal
 from fedsolve.federation.client import Client
 from fedsolve.federation.joining import Joining
 from fedsolve.inference.evaluation import Evaluation
+from fedsolve.inference.sent_model import SentModel
 from fedsolve.learners import Stumps, Trees
 from fedsolve.learners.shared_bins import SharedBins
 from fedsolve.losses import LinearLoss, Loss
@@ -41,6 +42,8 @@ class CallGuard:
 
     def request(self) -> None:
         """Called once for every request, before its calls."""
+        if self.spent.refusals >= self.policy.refusals:
+            raise PolicyRefusal("refusals", f"the run was refused something {self.spent.refusals} times")
         if self.spent.requests >= self.policy.requests:
             raise PolicyRefusal("requests", f"the run has been answered {self.spent.requests} times, and no more are")
         if self.spent.bytes >= self.policy.bytes:
@@ -58,6 +61,8 @@ class CallGuard:
             raise PolicyRefusal("questions", f"{step} has been answered {self.spent.steps[step]} times in this run")
         if isinstance(protocol, SharedBins):
             self._check_counts()
+        if isinstance(self.loss, LinearLoss) and any(isinstance(one, SentModel) for one in arguments.values()):
+            raise PolicyRefusal("models", f"{step} came with a model of another kind than the run's")
         loss = getattr(protocol, "loss", None) or self.loss
         if isinstance(loss, LinearLoss) and route[0] != "preprocess":
             self._check_point(loss, arguments, client)

@@ -30,6 +30,7 @@ class Policy:
                         rows. Look at the formula before you allow it
     requests, bytes     how many requests of one run are answered, and how many bytes it may be sent, restarts included
     questions           how often a single step is answered in one run
+    refusals            a run that was refused something so often is not answered any more; a refusal tells something
     counts              how often a run may count rows between bounds that it chooses, as trees do to agree on bins
 
     How many rows stand behind an answer:
@@ -41,8 +42,8 @@ class Policy:
 
     Which points are answered at:
 
-    largest_loss        a point at which the rows fit so many times worse than at zero is refused: far out, a gradient
-                        is that of a few rows
+    largest_loss        for classes: a point at which the rows fit so many times worse than at zero is refused, because
+                        far out each row counts fully or not at all, and two gradients can enclose one
     largest_row         a request is refused if, compared with an earlier one of the run, one row makes up more than
                         this share of what changed
     largest_step        a local step may be so many times as long as the curvature of the loss allows
@@ -57,6 +58,7 @@ class Policy:
     requests: int = 5000
     bytes: int = 2**30
     questions: int = 3000
+    refusals: int = 20
     counts: int = 24
     min_rows: int = 5
     parameters_per_row: float = 1 / 3
@@ -66,7 +68,7 @@ class Policy:
     largest_step: float = 10.0
 
     def __post_init__(self) -> None:
-        for name in ("requests", "bytes", "questions", "counts", "min_rows"):
+        for name in ("requests", "bytes", "questions", "refusals", "counts", "min_rows"):
             if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
                 raise ConfigError(f"policy.{name} is a whole number from 1 on, got {getattr(self, name)!r}")
         for name in ("parameters_per_row", "share_of_cells", "largest_loss", "largest_step"):

@@ -4,7 +4,7 @@ A gradient is a sum over rows, Σ ψ_i x_i, with a factor ψ_i for each that dep
 that may choose points freely can make all factors vanish but a few, or let a single one change between two requests:
 far out a logistic ψ is 0 or 1, and the difference of two gradients is then one row. Honest fits do not go there:
 
-- a point where the rows fit much worse than at zero is refused (`largest_loss`);
+- with classes, where ψ goes to 0 or 1, a point where the rows fit much worse than at zero is refused (`largest_loss`);
 - a point is refused if, beside an earlier one, one row makes up nearly all of what changed in ψ (`largest_row`), or if
   one row has nearly all of the curvature, which is what a Hessian is made of.
 """
@@ -42,7 +42,12 @@ class RowGuard:
             raise PolicyRefusal("largest_loss", "a point came that is not finite")
         eta = loss.design(client).matvec(w)
         eta = eta if client.offset is None else eta + client.offset
-        self._judge_fit(loss, client, eta)
+        if loss.classifies:
+            self._judge_fit(loss, client, eta)
+        with np.errstate(all="ignore"):  # a first step may overshoot to numbers that say nothing of anybody
+            self._judge_rows(loss, client, eta)
+
+    def _judge_rows(self, loss: LinearLoss, client: Client, eta: Array) -> None:
         s = None if client.sample_weight is None else to_numpy(client.sample_weight)
         factors = _by_row(to_numpy(loss.derivative(client.xp, eta, loss.targets(client))), s)
         curvature = _curvature(loss, client, eta)

@@ -38,7 +38,7 @@ class RunStore:
         self.token = secrets.token_hex(16)
         self._lock = FileLock(folder / "lock")
         with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._alone():
             remove_leftovers(folder, ("agreed.json", "owner", "memory"))
             self._check_agreed({"library": library.__version__, **agreed})

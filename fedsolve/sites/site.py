@@ -122,7 +122,7 @@ class Site:
         facts = {"rule": cause.rule} if isinstance(cause, PolicyRefusal) else {}
         told = failure if cause is None or isinstance(cause, SPEAKING) else without_words(failure, cause)
         try:
-            self.log.write(event, self.terms.run, step=failure.step, said=failure.text, **facts)
+            self.guard.spent.note(self.log.write(event, self.terms.run, step=failure.step, said=failure.text, **facts))
         except StorageError as error:
             return failure_of(failure.preamble, "session.audit", error).encode()
         return told.encode()

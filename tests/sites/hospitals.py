@@ -70,17 +70,22 @@ classes = ["no", "yes"]
 """
 
 
-def hospitals(folder: Path, counts: Sequence[int] = (60, 80, 50, 70), policy: str = "", seed: int = 0) -> Hospitals:
-    """Write the files of all four."""
+def hospitals(
+    folder: Path, counts: Sequence[int] = (60, 80, 50, 70), policy: str = "", seed: int = 0, numbers: bool = False
+) -> Hospitals:
+    """Write the files of all four; with `numbers` the target is 1 or 3 instead of "no" or "yes"."""
     files = {}
     for name, count in zip(NAMES, counts, strict=True):
-        (folder / f"{name}.csv").write_text("\n".join(rows(name, count, seed)) + "\n")
+        text, about = "\n".join(rows(name, count, seed)) + "\n", site_text(name, policy)
+        if numbers:
+            text, about = text.replace("yes", "3").replace("no", "1"), about.replace('classes = ["no", "yes"]\n', "")
+        (folder / f"{name}.csv").write_text(text)
         files[name] = folder / f"{name}.toml"
-        files[name].write_text(site_text(name, policy))
+        files[name].write_text(about)
     read = fs.data.load_sites(
         {name: folder / f"{name}.csv" for name in NAMES},
         target="ill",
-        classes=["no", "yes"],
+        classes=None if numbers else ["no", "yes"],
         schema=PREPROCESS.schema,
     )
     return Hospitals(files, read.clients)

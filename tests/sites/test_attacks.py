@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import fedsolve as fs
 from fedsolve.data.schema import Schema
 from fedsolve.errors import ClientRefused, FedsolveError
 from fedsolve.federation.federation import Federation
+from fedsolve.inference.sent_model import send
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.sites import HeldOut, SiteTransport, Terms
 from tests.sites.curious import Direct, joined
@@ -266,6 +268,26 @@ def test_30_words_of_an_error_that_hold_a_cell(tmp_path: Path) -> None:
     assert "Jones" not in str(said.value)
 
 
+def test_31_refusals_as_answers(tmp_path: Path) -> None:
+    """Whether something is refused depends on the rows, so that it cannot be asked for ever."""
+    found = hospitals(tmp_path, policy="refusals = 3")
+    with joined(found, NEWTON) as fed:
+        for k in range(3):
+            with pytest.raises(ClientRefused, match="'largest_loss'"):
+                fed.gather(NEWTON.evaluate, w=far(fed, 1e4 + k))
+        with pytest.raises(ClientRefused, match="'refusals'"):
+            fed.gather(NEWTON.evaluate, w=np.zeros(fed.features + 1))
+
+
+def test_32_a_crafted_model_to_be_judged(found: Hospitals) -> None:
+    """A kernel expansion with a narrow kernel is large where one person is, and zero elsewhere."""
+    looking = fs.KernelExpansion(np.array([[61.0, 140.0, 1.0]]), np.array([1e6]), fs.features.Gaussian(1e9))
+    evaluation = fs.Evaluation(LOSS, least=5)
+    asked = Terms(terms().run, held_out=HeldOut(0.3))
+    with joined(found, NEWTON, asked, evaluation=evaluation) as fed, pytest.raises(ClientRefused, match="'models'"):
+        fed.gather(evaluation.held_figures, w=send(looking), edges=np.array([0.0]))
+
+
 # ── honest runs pass ──
 
 HONEST = [
@@ -279,13 +301,22 @@ HONEST = [
     fs.AGD(fs.Logistic(l2=1e-3, intercept="free")),
     fs.FFGB(fs.Logistic(), fs.Trees()),
     fs.Newton(fs.Softmax(l2=1e-3, intercept="free", classes=2)),
+    fs.FedProx(LOSS),
+    fs.FedDyn(LOSS),
+    fs.FedSplit(LOSS),
+    fs.FedNewton(fs.Logistic(l2=0.1, intercept="free")),
+    fs.MontDec(fs.Logistic(l2=1e-3, intercept="free")),
+    fs.DKRR(fs.Squared(l2=0.1, intercept="free")),
+    fs.SHEDLeastSquares(fs.Squared(l2=0.1, intercept="free")),
+    fs.Newton(fs.Poisson(intercept="free")),
 ]
 
 
 @pytest.mark.parametrize("algorithm", HONEST, ids=lambda one: f"{type(one).__name__}-{type(one.loss).__name__}")
-def test_honest_runs_pass_the_default_policy(algorithm: object, found: Hospitals) -> None:
+def test_honest_runs_pass_the_default_policy(algorithm: Any, tmp_path: Path) -> None:
+    found = hospitals(tmp_path, numbers=not algorithm.loss.classifies)
     run = fs.run(algorithm, SiteTransport(Direct(found.files), terms()), preprocess=PREPROCESS, rounds=30)
-    assert run.status in ("converged", "rounds", "finished", "tolerance unattainable"), run.message
+    assert run.status in ("converged", "settled", "rounds", "finished", "tolerance unattainable"), run.message
     assert all(not row.missing for row in run.history)
 
 
@@ -295,3 +326,22 @@ def test_a_site_that_allows_formulas_answers_them(tmp_path: Path) -> None:
     there = fs.run(NEWTON, SiteTransport(Direct(found.files), terms()), preprocess=made)
     here = fs.run(NEWTON, found.clients, preprocess=made)
     assert np.array_equal(here.model.w, there.model.w)
+
+
+def test_counts_far_from_one_overshoot_to_a_single_row(tmp_path: Path) -> None:
+    """The first Newton step of a Poisson fit to counts of 30 and 90 leads to where one row has all of the curvature: its
+    gradient would be that row. A site that accepts this says so; with an offset near log 60 nobody has to."""
+    found = hospitals(tmp_path, numbers=True)
+    for name in found.files:
+        file = tmp_path / f"{name}.csv"
+        file.write_text(file.read_text().replace(",1\n", ",30\n").replace(",3\n", ",90\n"))
+    counts = fs.Newton(fs.Poisson(intercept="free"))
+    with pytest.raises(ClientRefused, match="'largest_row'"):
+        fs.run(counts, SiteTransport(Direct(found.files), terms()), preprocess=PREPROCESS)
+    for name in found.files:
+        file = tmp_path / f"{name}.csv"
+        head, *lines = file.read_text().splitlines()
+        file.write_text("\n".join([f"{head},typical", *(f"{line},4.1" for line in lines)]) + "\n")
+        about = found.files[name].read_text().replace('target = "ill"', 'target = "ill"\noffset = "typical"')
+        found.files[name].write_text(about)
+    assert fs.run(counts, SiteTransport(Direct(found.files), terms()), preprocess=PREPROCESS).converged
