@@ -15,6 +15,7 @@ Found = Mapping[str, Sequence[Ranks]]
 HALF = (0.25, 0.75)  # "about half"
 ALIKE = 0.05  # "unchanged": shares of ranks within 10 differ by at most so much
 MNIST, CIFAR = 0.98, (0.55, 0.65)  # test accuracies: "over 98%", "around 60%"
+TRAINED, TRAINED_RELU = 0.99, 0.98  # training accuracies: MNIST, and CIFAR-10 with ReLU units
 PRINTED = {784: 623_290, 3072: 1_553_220}  # weights, by inputs
 
 
@@ -42,11 +43,19 @@ def _accuracies(found: Found, quick: bool) -> Iterator[tuple[str, Verdict]]:
         share = sum(one > MNIST for one in digits) / len(digits)
         words = "MNIST: test accuracies are over 98 % in almost all instances (80 %)"
         yield words, stated(share >= 0.8, said, quick)
+        trained = [one.train for name, parts in found.items() if name.startswith("1") for one in parts]
+        share = sum(one > TRAINED for one in trained) / len(trained)
+        words = "MNIST: training accuracies are over 99 % in almost all instances (80 %)"
+        yield words, stated(share >= 0.8, f"{min(trained):.1%} to {max(trained):.1%}", quick)
     colours = [one.test for name, parts in found.items() if name.startswith("2") for one in parts]
     if colours:
         holds = all(CIFAR[0] <= one <= CIFAR[1] for one in colours)
         said = ", ".join(f"{one:.1%}" for one in colours)
         yield "CIFAR-10: test accuracies are around 60 % (55 % to 65 %)", stated(holds, said, quick)
+    if "2d" in found:
+        least = min(one.train for one in found["2d"])
+        words = "2d: the training accuracy is over 98 %"
+        yield words, stated(least > TRAINED_RELU, f"{least:.1%}", quick)
 
 
 def _weights() -> Iterator[tuple[str, Verdict]]:
