@@ -49,14 +49,14 @@ class Count:
         """None if it cannot be told."""
         return True if self.most < other.least else False if self.least >= other.most else None
 
-    def agrees(self, other: Count) -> bool | None:
-        """Whether neither is more than twice the other. Two that were not reached agree."""
-        low, high = sorted((self, other), key=lambda one: one.least)
-        if high.least > WITHIN * low.most:
-            return False
-        return (
-            True if high.most <= WITHIN * low.least or (high.most == inf and high.least <= WITHIN * low.least) else None
-        )
+    def agrees(self, paper: Count) -> bool | None:
+        """Whether neither is more than twice the other, as far as is known; "> 100" agrees with 51 and more."""
+        near = WITHIN * min(self.least, paper.least) >= max(self.least, paper.least)
+        if self.most < inf:
+            return WITHIN * self.least >= paper.least if paper.most == inf else near
+        if paper.most < inf:
+            return False if self.least > WITHIN * paper.least else None
+        return True if near else None
 
 
 Rows = Mapping[tuple[str, int], Mapping[str, Count]]  # by setting and place of the target, then by column
