@@ -15,7 +15,7 @@ CHECKS = (*theory_smoothness.CHECKS, *theory_times.CHECKS, *theory_orders.CHECKS
     paper="FedLRGD",
     place="Theorems 1 to 3, Propositions 1 and 2, Lemmas 1 to 4, Appendix A",
     title="The theorems, each on problems whose constants are known",
-    takes="1 min",
+    takes="10 s",
 )
 def theory(seeds: Seeds, quick: bool) -> Result:
     """Smoothness and low rank, the times of an epoch, and the orders of Theorems 2 and 3."""

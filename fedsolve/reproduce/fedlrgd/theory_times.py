@@ -113,4 +113,4 @@ def _queue(seed: int, runs: int) -> dict[Check, float]:
             else:
                 waiting, left = waiting - 1, left - 1
         times.append(now)
-    return {QUEUE: abs(np.mean(times) / communication_time(active, 1.0) - 1)}
+    return {QUEUE: abs(float(np.mean(times)) / communication_time(active, 1.0) - 1)}

@@ -16,7 +16,7 @@ CHECKS = (*theory_kernels.CHECKS, *theory_coefficients.CHECKS, *theory_rates.CHE
     paper=PAPER,
     place="Propositions 1 to 7, Theorems 8 to 16, Lemmas 18 to 30",
     title="The theorems, each against exact expectations or draws",
-    takes="2 min",
+    takes="50 s",
 )
 def theory(seeds: Seeds, quick: bool) -> Result:
     """Exact expectations of kernel and linear regression against the bounds, FedAvg with 1, 5 and 10 steps, FedProx."""

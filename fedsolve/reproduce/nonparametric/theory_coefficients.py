@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -77,7 +78,7 @@ class Rounds:
 
     @property
     def samples(self) -> int:
-        return self.C.shape[1]
+        return int(self.C.shape[1])
 
     @property
     def rho(self) -> float:
@@ -102,6 +103,11 @@ class Rounds:
         """E‖θ_t − θ̄‖² for θ_0 − θ̄ = `distance`."""
         bias = np.linalg.matrix_power(self.A, t) @ distance
         return float(bias @ bias + SIGMA**2 * np.square(self.summed(t) @ self.C).sum())
+
+    def share(self, theta: Array, rate: float, low: float) -> float:
+        """Of (1 − rate)^(2t) ‖θ̄‖² + 2σ²κd/(Nα), the form of (28) and (30), from θ_0 = 0: the largest over t."""
+        noise, size = 2 * SIGMA**2 * self.kappa * D / (self.samples * low), float(theta @ theta)
+        return max(self.error(t, theta) / ((1 - rate) ** (2 * t) * size + noise) for t in ROUNDS)
 
 
 def methods(X: Sequence[Array]) -> tuple[Method, ...]:
@@ -160,20 +166,29 @@ def _operator(made: Rounds) -> dict[Check, float]:
 
 def _coefficients(made: Rounds, truths: Array) -> dict[Check, float]:
     theta, rho, means = made.centre(truths), made.rho, made.means(truths)
-    known = {"kappa": made.kappa, "rho": rho, "samples": made.samples, "dimension": D, "sigma": SIGMA}
-    distance = float(np.linalg.norm(theta))  # θ_0 = 0
-    shares = [made.error(t, theta) / coefficient_bound(t, made.method, distance=distance, **known) for t in ROUNDS]
+    size = float(np.linalg.norm(theta))  # the distance of θ_0 = 0
+    bound = partial(
+        coefficient_bound,
+        method=made.method,
+        kappa=made.kappa,
+        rho=rho,
+        samples=made.samples,
+        dimension=D,
+        distance=size,
+        sigma=SIGMA,
+    )
+    shares = [made.error(t, theta) / bound(t) for t in ROUNDS]
     pooled = np.vstack(made.X)
     apart = [
-        np.linalg.norm(theta - own) / truth_distance_bound(made.kappa, rho, made.samples, means - pooled @ own)
+        float(np.linalg.norm(theta - own)) / truth_distance_bound(made.kappa, rho, made.samples, means - pooled @ own)
         for own in truths
     ]
     moved = made.A @ theta + made.C @ means  # one round from θ̄ on the mean targets
     return {
         COEFFICIENTS: max(shares),
         DISTANCE: max(apart),
-        BALANCED: float(np.abs(made.C @ (means - pooled @ theta)).max() / distance),
-        UNBIASED: float(np.abs(moved - theta).max() / distance),
+        BALANCED: float(np.abs(made.C @ (means - pooled @ theta)).max() / size),
+        UNBIASED: float(np.abs(moved - theta).max() / size),
     }
 
 
@@ -187,20 +202,13 @@ def _independent_rows(rng: np.random.Generator) -> list[dict[Check, float]]:
         gaps = max(float(np.linalg.norm(a - b)) for a, b in product(truths, truths))
         for made in (Rounds.of(X, one) for one in methods(X)):
             theta, pace = made.centre(truths), made.method.step_size * made.method.steps
-            noise = SIGMA**2 * 2 * made.kappa * D / (made.samples * LOW)
-            size = float(theta @ theta)
-
-            def share(
-                rate: float, made: Rounds = made, theta: Array = theta, noise: float = noise, size: float = size
-            ) -> float:
-                return max(made.error(t, theta) / ((1 - rate) ** (2 * t) * size + noise) for t in ROUNDS)
-
+            apart = max(float(np.linalg.norm(theta - own)) for own in truths)
             found.append(
                 {
                     WELL: LOW / 2 / made.rho,
-                    AS_PRINTED: share(pace / (2 * made.kappa)),
-                    AS_PROVED: share(pace * LOW / (2 * made.kappa)),
-                    NEAR: max(np.linalg.norm(theta - own) for own in truths) / (2 * gaps * math.sqrt(made.kappa)),
+                    AS_PRINTED: made.share(theta, pace / (2 * made.kappa), LOW),
+                    AS_PROVED: made.share(theta, pace * LOW / (2 * made.kappa), LOW),
+                    NEAR: apart / (2 * gaps * math.sqrt(made.kappa)),
                 }
             )
     return found
@@ -225,11 +233,10 @@ def _subspaces(rng: np.random.Generator) -> list[dict[Check, float]]:
     for made in (Rounds.of(X, one) for one in methods(X)):
         theta, N = made.centre(truths), made.samples
         rate = made.method.step_size * made.method.steps * low / (2 * made.kappa)
-        noise, size = SIGMA**2 * 2 * made.kappa * D / (N * low), float(theta @ theta)
         bound = gaps * math.sqrt(2 * made.kappa * high * (n / r) * clients * D / (low * N))
         found.append(
             {
-                SUBSPACES: max(made.error(t, theta) / ((1 - rate) ** (2 * t) * size + noise) for t in ROUNDS),
+                SUBSPACES: made.share(theta, rate, low),
                 APART: max(float(np.linalg.norm(theta - own)) for own in truths) / bound,
             }
         )

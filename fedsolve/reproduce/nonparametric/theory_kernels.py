@@ -87,7 +87,8 @@ def methods(K: Array) -> Iterator[Method]:
     """FedAvg with 1, 5 and 10 steps and FedProx, with both γ."""
     for share in GAMMAS:
         eta = share / gamma(K, SIZES, 1.0)
-        yield from (*(LocalSteps(eta, s) for s in STEPS), ProximalStep(eta))
+        yield from (LocalSteps(eta, s) for s in STEPS)
+        yield ProximalStep(eta)
 
 
 def measured(seed: int) -> dict[str, float]:
