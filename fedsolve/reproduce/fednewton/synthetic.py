@@ -29,6 +29,8 @@ class Problem:
     rho: float
     test: tuple[Array, Array]  # Φ of the test inputs, and f* there
     model_shift: float  # Δ_fj of Figure 4, mean over the clients
+    phi: RandomFourier
+    means: list[Array]  # u_j
 
     def error(self, w: Array) -> float:
         """The relative federated error: of the predictions, over all inputs."""
@@ -48,10 +50,15 @@ class Problem:
         return effective_dimension(np.linalg.eigvalsh(_covariance(self.features)), L2)
 
     @property
+    def covariances(self) -> list[Array]:
+        """C_Dj of every client."""
+        return [_covariance(client.X) for client in self.clients]
+
+    @property
     def data_shift(self) -> float:
         """Δ_Dj = ‖C_D − C_Dj‖ of Figure 4 in the spectral norm, mean over the clients."""
         pooled = _covariance(self.features)
-        return float(np.mean([np.linalg.norm(pooled - _covariance(client.X), 2) for client in self.clients]))
+        return float(np.mean([np.linalg.norm(pooled - each, 2) for each in self.covariances]))
 
 
 def problem(clients: int, samples: int, alpha: float, seed: int, beta: float = 0.0) -> Problem:
@@ -78,6 +85,8 @@ def problem(clients: int, samples: int, alpha: float, seed: int, beta: float = 0
         rho,
         (phi.block(drawn.X_test), drawn.y_test),
         float(np.mean(gaps)),
+        phi,
+        drawn.means,
     )
 
 
