@@ -140,10 +140,10 @@ def table2(seeds: Seeds, quick: bool) -> Result:
         rows=[row(name) for name in found],
         claims=_claims(found, quick),
         notes=(
-            f"Squared error in {FOLDS}-fold cross-validation over {CLIENTS} iid clients, M = {FEATURES[quick]}, at most "
-            f"{MOST_ROWS:,} training rows. σ² from 0.001 (dna's, not on the paper's grid) to 1000, λ from 0.1 to 1e-7. "
-            "The paper does not say by what its search judges; classification may prefer another point.",
-            "As good: the error is at most 5 % above the least. Sensorless is left out, of which only a subset is here.",
+            f"Squared error in {FOLDS}-fold cross-validation over {CLIENTS} iid clients, M = {FEATURES[quick]}, at "
+            f"most {MOST_ROWS:,} training rows. σ² from 0.001 (dna's, not on the paper's grid) to 1000, λ from 0.1 to "
+            "1e-7. The paper does not say by what its search judges; classification may prefer another point.",
+            "As good: the error is at most 5 % above the least. Sensorless, of which a subset is here, is left out.",
         ),
         draw=partial(_draw, found),
     )
