@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -33,6 +34,18 @@ def chi_square(table: Array) -> float:
     return float(((table - expected) ** 2 / expected).sum()) / ((table.shape[0] - 1) * (table.shape[1] - 1))
 
 
+def _draw(table: Array, figure: Figure) -> None:
+    axis = figure.subplots()
+    below = np.zeros(CLIENTS)
+    for label, column in enumerate(table.T):
+        axis.bar(range(1, CLIENTS + 1), column, bottom=below, color=COLOURS[label], label=f"class {label + 1}")
+        below = below + column
+    axis.set_xticks(range(1, CLIENTS + 1))
+    axis.set_xlabel("client")
+    axis.set_ylabel("rows, seed 0")
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+
+
 @experiment(
     "fednewton-fig2",
     paper="FedNewton",
@@ -54,19 +67,6 @@ def fig2(seeds: Seeds, quick: bool) -> Result:
     limit = 1 + 3.1 * math.sqrt(2 / freedom)  # about the 99.9 % point, by the normal approximation
     sizes, labels = tally.measured(SHOWN, "sizes"), tally.measured(SHOWN, "labels")
     medians = [[tally.measured(c, name).median for c in CONSTANTS] for name in ("sizes", "labels")]
-    first = counts(y, SHOWN, 0)
-
-    def draw(figure: Figure) -> None:
-        axis = figure.subplots()
-        below = np.zeros(CLIENTS)
-        for label, column in enumerate(first.T):
-            axis.bar(range(1, CLIENTS + 1), column, bottom=below, color=COLOURS[label], label=f"class {label + 1}")
-            below = below + column
-        axis.set_xticks(range(1, CLIENTS + 1))
-        axis.set_xlabel("client")
-        axis.set_ylabel("rows, seed 0")
-        figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-
     return Result(
         columns=(Column("c"), Column("largest / smallest client"), Column("χ² of labels / degrees of freedom")),
         rows=[(f"{c:g}", tally.measured(c, "sizes"), tally.measured(c, "labels")) for c in CONSTANTS],
@@ -102,5 +102,5 @@ def fig2(seeds: Seeds, quick: bool) -> Result:
             f"χ² over its degrees of freedom above {limit:.2f} in every seed, what labels at random exceed once in "
             "about a thousand.",
         ),
-        draw=draw,
+        draw=partial(_draw, counts(y, SHOWN, 0)),
     )

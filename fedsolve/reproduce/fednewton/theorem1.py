@@ -79,13 +79,6 @@ def _claims(tally: Tally[Case], cases: Sequence[Case], seeds: int) -> list[tuple
     rho, proof, printed = (np.array(every(name)) for name in ("ρ", "Υ proof", "Υ printed"))
     helped = np.array(every("8 rounds / DKRR")) < 1
     above = printed >= 1
-    alike = [case for case in cases if case[1] == 0]
-    falling = {
-        name: [tally.measured(case, name).median for case in sorted(alike)] for name in ("P_Dj", "R_Dj")
-    }  # from many samples to few
-    shifted = [case for case in cases if case[1] > 0]
-    limit, limit_rho = every("Υ at n = ∞", shifted), every("ρ at n = ∞", shifted)
-    larger = np.array(every("R_D")) <= np.array(every("least R_Dj"))
     bounds = {name: max(every(f"error / bound, {name}")) for name in ("printed", "proof")}
     total = len(rho)
     return [
@@ -118,6 +111,25 @@ def _claims(tally: Tally[Case], cases: Sequence[Case], seeds: int) -> list[tuple
                 seeds,
             ),
         ),
+        *_others(tally, cases, seeds),
+    ]
+
+
+def _others(tally: Tally[Case], cases: Sequence[Case], seeds: int) -> list[tuple[str, Verdict]]:
+    """What is said of P, R and Δ."""
+
+    def every(name: str, more: Sequence[Case] = cases) -> list[float]:
+        return [value for case in more for value in tally.measured(case, name).values]
+
+    alike = [case for case in cases if case[1] == 0]
+    falling = {
+        name: [tally.measured(case, name).median for case in sorted(alike)] for name in ("P_Dj", "R_Dj")
+    }  # from many samples to few
+    shifted = [case for case in cases if case[1] > 0]
+    limit, limit_rho = every("Υ at n = ∞", shifted), every("ρ at n = ∞", shifted)
+    larger = np.array(every("R_D")) <= np.array(every("least R_Dj"))
+    total = len(larger)
+    return [
         (
             "P and R fall with the samples of a client",
             judged(
