@@ -44,7 +44,7 @@ class World:
     def B(self) -> float:
         """A bound of |y|: |⟨w, φ(x)⟩| is at most ‖w‖₁/√M."""
         largest = max(float(np.abs(each).sum()) for each in (self.truth, *self.targets))
-        return largest / np.sqrt(self.phi.features) + NOISE
+        return largest / float(np.sqrt(self.phi.features)) + NOISE
 
     def locals(self) -> list[Array]:
         """C_j."""

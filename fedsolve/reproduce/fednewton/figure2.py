@@ -31,7 +31,8 @@ def counts(y: Array, c: float, seed: int) -> Array:
 def chi_square(table: Array) -> float:
     """Pearson's statistic of clients against classes, over its degrees of freedom: about 1 if labels are alike."""
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-    return float(((table - expected) ** 2 / expected).sum()) / ((table.shape[0] - 1) * (table.shape[1] - 1))
+    freedom = int((table.shape[0] - 1) * (table.shape[1] - 1))
+    return float(((table - expected) ** 2 / expected).sum()) / freedom
 
 
 def _draw(table: Array, figure: Figure) -> None:

@@ -80,11 +80,11 @@ def _ratios(of: World, drawn: Drawn, each: int) -> dict[str, float]:
 
 def cordes(rng: np.random.Generator, size: int = 20) -> float:
     """The largest ‖A^s B^s‖ / ‖AB‖^s of a pair of random matrices, over s."""
-    found = []
+    found: list[float] = []
     (a, U), (b, V) = (np.linalg.eigh(np.cov(rng.standard_normal((size, size + 5)))) for _ in range(2))
     whole = norm((U * a) @ U.T @ (V * b) @ V.T)
     for s in np.linspace(0, 1, 11):
-        found.append(norm((U * np.abs(a) ** s) @ U.T @ (V * np.abs(b) ** s) @ V.T) / whole**s)
+        found.append(norm((U * np.abs(a) ** s) @ U.T @ (V * np.abs(b) ** s) @ V.T) / whole ** float(s))
     return max(found)
 
 
@@ -112,9 +112,9 @@ def _claims(
         allowed = DELTA + 3 * math.sqrt(DELTA * (1 - DELTA) / every(name).shape[1])
         said = f"wrong in at most {100 * shares.max():.0f} % of the draws of a setting; left over right up to "
         found.append((name, Verdict(bool(np.all(shares <= allowed)), said + f"{every(name).max():.3g}")))
-    for name, values in own.items():
-        wrong, allowed = sum(value > SLACK for value in values), DELTA * len(values) if name == BERNSTEIN else 0
-        said = f"wrong in {wrong} of {len(values)} draws; left over right up to {max(values):.3g}"
+    for name, drawn in own.items():
+        wrong, allowed = sum(value > SLACK for value in drawn), DELTA * len(drawn) if name == BERNSTEIN else 0
+        said = f"wrong in {wrong} of {len(drawn)} draws; left over right up to {max(drawn):.3g}"
         found.append((name, Verdict(wrong <= allowed, said)))
     values = np.linalg.eigvalsh(covariance(world(CLIENTS, FEATURES).phi, np.zeros(10)))
     tried = (1e-6, 1e-4, 1e-2, 0.1, 0.5, 0.9)

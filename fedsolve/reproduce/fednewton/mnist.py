@@ -158,8 +158,8 @@ def _reading_claims(traces: Mapping[str, Mapping[str, list[list[float]]]], quick
         said = f"{min(ends):.1f} to {max(ends):.1f} after {LAST} rounds, KRR {np.mean(pooled):.1f}"
         found.append((f"FedNewton reaches KRR, {reading}", Verdict(near, said)))
     main = next(iter(traces.values()))
-    ends = [[errors[LAST] for errors in main["FedNewtonCG"]], [errors[0] for errors in main["KRR"]]]
-    far = max(abs(a - b) for a, b in zip(*ends, strict=True))
+    both = zip(main["FedNewtonCG"], main["KRR"], strict=True)
+    far = max(abs(errors[LAST] - pooled_errors[0]) for errors, pooled_errors in both)
     found.append(
         ("FedNewtonCG reaches KRR, Dirichlet(0.5) by label", Verdict(far <= NEAR, f"at most {far:.2f} points"))
     )

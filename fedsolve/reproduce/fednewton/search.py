@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -26,7 +27,10 @@ from fedsolve.typing import Array
 CLIENTS, FOLDS = 10, 5
 FEATURES = {False: 300, True: 50}  # by the form of the experiment; the paper has 2,000 on real data
 WIDTHS = tuple(10.0**k for k in range(-3, 4))  # the paper's grid, and dna's 0.001, which is not on it
-READINGS = {"std(Ω) = σ²": lambda value: value, "Ω ~ N(0, 1/σ²)": lambda value: 1 / math.sqrt(value)}
+READINGS: dict[str, Callable[[float], float]] = {
+    "std(Ω) = σ²": lambda value: value,
+    "Ω ~ N(0, 1/σ²)": lambda value: 1 / math.sqrt(value),
+}
 NEAR = 1.05  # times the best error: as good
 MOST_ROWS = 20_000
 STEPS = 12  # of Lanczos, for ρ
@@ -115,13 +119,13 @@ def _draw(found: dict[str, dict[str, Errors]], figure: Figure) -> None:
         at = [int(np.argmin(np.abs(np.log(grid) - math.log(v)))) for grid, v in ((WIDTHS, width), (PENALTIES, l2))]
         axis.plot(*at, "rs", fillstyle="none", markersize=11)
         row, column = np.unravel_index(int(table.argmin()), table.shape)
-        axis.plot(column, row, "w*", markersize=9)
+        axis.plot(column, row, "k*", markersize=9)
         axis.set_title(name, fontsize=10)
         axis.set_xticks(range(len(WIDTHS)), [f"{w:g}" for w in WIDTHS], fontsize=7)
         axis.set_yticks(range(len(PENALTIES)), [f"{p:g}" for p in PENALTIES], fontsize=7)
     for axis in list(axes.flat)[len(found) :]:
         axis.set_visible(False)
-    figure.supxlabel("σ²; red square: Table 2, white star: the least error")
+    figure.supxlabel("σ²; red square: Table 2, black star: the least error")
     figure.supylabel("λ")
     figure.colorbar(shown, ax=axes, label="error over the least, powers of ten", shrink=0.6)
 

@@ -116,7 +116,7 @@ def _cost_claims(found: dict[str, dict[int, Costs]]) -> Iterator[tuple[str, Verd
 
 def _work_claims(found: dict[str, dict[int, Costs]], widths: list[int]) -> Iterator[tuple[str, Verdict]]:
     def total(name: str, what: str) -> float:
-        return max(sum(getattr(found[name][M], what)) for M in widths)
+        return max(float(sum(getattr(found[name][M], what))) for M in widths)
 
     once = {name: (total(name, "hessians"), total(name, "factorisations")) for name in ("DKRR", "FedNewton", "FedProx")}
     said = "; ".join(f"{name}: {a:g} Hessian and {b:g} factorisation a client" for name, (a, b) in once.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice, pairwise
+from typing import Literal
 
 import numpy as np
 
@@ -19,10 +20,11 @@ from fedsolve.reproduce.fednewton.population import Operators, covariance
 from fedsolve.reproduce.fednewton.synthetic import L2, SAMPLES, Problem, problem
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.iterates import iterates
-from fedsolve.reproduce.result import Column, Measured, Result, Verdict
+from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 from fedsolve.reproduce.tally import Tally
 
 ROUNDS = 8
+FORMS: tuple[Literal["printed", "proof"], ...] = ("printed", "proof")
 SLACK = 1 + 1e-6  # for rounding: λ = 1e-6 costs half of the digits
 NAMES = ("ρ", "Υ printed", "Υ proof", "P_Dj", "R_D", "R_Dj", "Δ_Dj/λ", "8 rounds / DKRR", "ρ at n = ∞", "Υ at n = ∞")
 
@@ -43,7 +45,7 @@ def quantities(case: Case, seed: int) -> dict[str, float]:
     ops = Operators(posed.covariances, [covariance(posed.phi, mean) for mean in posed.means], L2)
     C = ops.pooled
     errors, start = federated_errors(posed, C)
-    found = {form: upsilon(ops.samples, ops.locals, C, L2, form=form) for form in ("printed", "proof")}  # type: ignore[arg-type]
+    found = {form: upsilon(ops.samples, ops.locals, C, L2, form=form) for form in FORMS}
     pairs = list(zip(ops.samples, ops.locals, strict=True))
     shift = ops.shifts() / L2
     grown = [(name, max(e / (value**t * start) for t, e in enumerate(errors))) for name, value in found.items()]
@@ -67,7 +69,7 @@ def counterexample() -> dict[str, float]:
     """Ten clients in one dimension: nine samples with the second moment 1 and one with 20, C_j = C = 1, λ = 1e-3."""
     one = np.array([[1.0]])
     ops = Operators([one] * 9 + [20 * one], [one] * 10, 1e-3)
-    forms = {f"Υ {form}": upsilon(ops.samples, ops.locals, one, ops.l2, form=form) for form in ("printed", "proof")}  # type: ignore[arg-type]
+    forms = {f"Υ {form}": upsilon(ops.samples, ops.locals, one, ops.l2, form=form) for form in FORMS}
     return {"ρ": ops.rho(), **forms}
 
 
@@ -188,15 +190,13 @@ def theorem1(seeds: Seeds, quick: bool) -> Result:
     for seed, case in seeds.over(cases):
         tally.add(case, quantities(case, seed))
     example = counterexample()
+    rows: list[tuple[Cell, ...]] = [
+        (f"{m}, {SAMPLES // m}, {alpha:g}", *(tally.measured((m, alpha), name) for name in NAMES)) for m, alpha in cases
+    ]
+    rows.append(("counterexample", *(Measured((example[name],)) if name in example else None for name in NAMES)))
     return Result(
         columns=(Column("m, n, α"), *(Column(name) for name in NAMES)),
-        rows=[
-            *(
-                (f"{m}, {SAMPLES // m}, {alpha:g}", *(tally.measured((m, alpha), name) for name in NAMES))
-                for m, alpha in cases
-            ),
-            ("counterexample", *(Measured((example[name],)) if name in example else None for name in NAMES)),
-        ],
+        rows=rows,
         claims=_claims(tally, cases, len(seeds)),
         notes=(
             f"The data of Figures 3 and 4: {SAMPLES} samples, M = 200, λ = 1e-6; with α > 0, {CLIENTS} clients of "

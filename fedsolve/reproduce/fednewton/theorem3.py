@@ -174,11 +174,10 @@ def theorem3(seeds: Seeds, quick: bool) -> Result:
             for label, (which, share) in curves.items():
                 rows = np.transpose([tally.measured(("rates", total, share), which).values for total in totals])
                 found[label] = Curve([list(totals)] * len(rows), rows.tolist())
-            draw_curves(axis, found, over="|D|")
+            draw_curves(axis, found, over="|D|", band=False)
             axis.set_xscale("log")
             axis.set_title("DKRR" if name == "DKRR" else "FedNewton after 8 rounds")
         axes[0].set_ylabel("‖f − f*‖ in L²")
-        axes[0].set_ylim(1e-2, 10)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
 
     def cell(case: Case, name: str) -> Measured | None:
