@@ -75,12 +75,13 @@ def test_the_figures_in_full(name: str) -> None:
 
 
 @needs_data
-def test_table3_quick() -> None:
-    outcome = perform(find("fednewton-table3"), quick=True)
+@pytest.mark.parametrize("name", ["dna", "pendigits"])
+def test_table3_quick(name: str) -> None:
+    outcome = perform(find(f"fednewton-table3-{name}"), quick=True)
     assert outcome.result.status == "ok"
     lines = {
-        (name, split): cell.mean
-        for name, split, cell in zip(*(column(outcome, each) for each in ("data", "split", "KRR")), strict=True)
+        (data, split): cell.mean
+        for data, split, cell in zip(*(column(outcome, each) for each in ("data", "split", "KRR")), strict=True)
         if isinstance(cell, Measured)
     }
     for case in CASES:
@@ -121,6 +122,6 @@ def test_rows_that_are_held_out() -> None:
 @needs_data
 @pytest.mark.slow
 def test_table3_in_full_for_one_seed() -> None:
-    outcome = perform(find("fednewton-table3"), seeds=1)
+    outcome = perform(find("fednewton-table3-pendigits"), seeds=1)
     held = {claim: verdict.holds for claim, verdict in outcome.result.claims if claim.startswith("iid, ")}
     assert set(held.values()) == {True}
