@@ -38,9 +38,11 @@ def over_rounds(ys: Sequence[Sequence[float]]) -> Curve:
     return Curve([list(range(len(y))) for y in ys], ys)
 
 
-def draw_curves(axis: Axes, curves: Mapping[str, Curve], *, over: str = "rounds", log: bool = True) -> None:
+def draw_curves(
+    axis: Axes, curves: Mapping[str, Curve], *, over: str = "rounds", log: bool = True, band: bool = True
+) -> None:
     """Draw a line per method, coloured and marked by its position in the mapping. `over` labels the axis: "rounds",
-    "bytes", or any text."""
+    "bytes", or any text. Without `band` there are only the medians, for lines that bands would hide."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     for index, (label, curve) in enumerate(curves.items()):
@@ -48,7 +50,7 @@ def draw_curves(axis: Axes, curves: Mapping[str, Curve], *, over: str = "rounds"
         look = style(index)
         every = max(1, len(x) // 10)
         axis.plot(x, np.median(y, axis=0), label=label, linewidth=1.6, markersize=4, markevery=every, **look)
-        if len(y) > 1:
+        if band and len(y) > 1:
             low, high = np.quantile(y, QUARTILES, axis=0)
             axis.fill_between(x, low, high, color=look["color"], alpha=0.2, linewidth=0)
     axis.set_xlabel(LABELS.get(over, over))
