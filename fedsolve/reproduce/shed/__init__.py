@@ -7,6 +7,7 @@ based on incremental Hessian eigenvector sharing. Automatica, 2024; arXiv:2202.0
 from fedsolve.reproduce.shed import (
     best,
     convex_theory,
+    determinantal,
     fednl,
     increments,
     logistic,
@@ -16,11 +17,13 @@ from fedsolve.reproduce.shed import (
     rates,
     renewal_sets,
     superlinear,
+    sweeps,
 )
 
 __all__ = [
     "best",
     "convex_theory",
+    "determinantal",
     "fednl",
     "increments",
     "logistic",
@@ -30,4 +33,5 @@ __all__ = [
     "rates",
     "renewal_sets",
     "superlinear",
+    "sweeps",
 ]
