@@ -19,7 +19,7 @@ from fedsolve.reproduce.claims import Claims
 from fedsolve.reproduce.figures import Curve, draw_curves
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.iterates import iterates
-from fedsolve.reproduce.result import Column, Measured, Result
+from fedsolve.reproduce.result import Cell, Column, Measured, Result
 from fedsolve.reproduce.shed.gaps import Optimum, optimum
 from fedsolve.reproduce.shed.problems import Problem, songs
 from fedsolve.typing import Array
@@ -151,7 +151,7 @@ def lemma4(seeds: Seeds, quick: bool) -> Result:
     _on_steps(steps, claims)
     _on_periods(bounds, claims)
     columns = (Column("problem"), Column("worst step of Lemma 4"), *(Column(f"η, β = {beta:g}") for beta in BETAS))
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (
             name,
             Measured(tuple(one.margin for one in found)),

@@ -124,11 +124,11 @@ PATIENT = replace(GIANT_OWN, most=3000)
 )
 def digits(seeds: Seeds, quick: bool) -> Result:
     """The paper finds GIANT not much impacted by unlike agents here, and the best choice."""
-    problems: dict[str, Make] = {}
-    for called, dataset in (("EMNIST", "emnist_digits"), ("MNIST", "mnist"))[: 1 if quick else 2]:
-        for name, iid in (("iid", True), ("one other class per agent", False)):
-            make = partial(images, dataset, 20 if quick else 300, 1e-5, iid=iid, agents=9 if quick else 28)
-            problems[f"{called}, {name}"] = lambda seed, make=make: make(seed=seed)
+    problems: dict[str, Make] = {
+        f"{called}, {name}": partial(_digits, dataset=dataset, iid=alike, quick=quick)
+        for called, dataset in (("EMNIST", "emnist_digits"), ("MNIST", "mnist"))[: 1 if quick else 2]
+        for name, alike in (("iid", True), ("one other class per agent", False))
+    }
     found = compare(seeds, problems, [FIB, PATIENT], MOST)
     names, claims = list(problems), list[tuple[str, Verdict]]()
     for iid, skewed in zip(names[::2], names[1::2], strict=True):
@@ -144,3 +144,7 @@ def digits(seeds: Seeds, quick: bool) -> Result:
             ),
         ]
     return Result(columns=found.columns, rows=found.rows(), claims=claims, notes=found.notes, draw=found.draw)
+
+
+def _digits(seed: int, dataset: str, iid: bool, quick: bool) -> Problem:
+    return images(dataset, 20 if quick else 300, 1e-5, iid=iid, seed=seed, agents=9 if quick else 28)
