@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fedsolve.report.figures import Figure
+from fedsolve.report.figures import Figure, style
 from fedsolve.report.tables import number
 from fedsolve.reproduce.claims import Claims
 from fedsolve.reproduce.figures import draw_curves, over_rounds
@@ -141,7 +141,9 @@ def _paths(values: Array) -> dict[str, list[float]]:
 
 def _draw(values: Array, figure: Figure) -> None:
     left, right = figure.subplots(1, 2)
-    draw_curves(left, {name: over_rounds([path]) for name, path in _paths(values).items()}, over="iterations")
+    paths = _paths(values)
+    looks = {name: style(j) | {"linestyle": ("-", "--")[j]} for j, name in enumerate(paths)}  # they nearly coincide
+    draw_curves(left, {name: over_rounds([path]) for name, path in paths.items()}, over="iterations", looks=looks)
     left.set_ylabel("‖θ − θ*‖")
     left.set_ylim(bottom=LEAST)
     left.legend(frameon=False, loc="lower left")
