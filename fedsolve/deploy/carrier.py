@@ -35,6 +35,8 @@ class NVFlareCarrier:
         schedule: Gives a task to some sites.
         cancel: Takes a task back.
         is_aborted: Whether the job shall end.
+        present: The sites that this job was given to.
+        default: Seconds for an exchange that has no deadline.
     """
 
     def __init__(
@@ -43,10 +45,12 @@ class NVFlareCarrier:
         schedule: Schedule,
         cancel: Callable[[Task], None],
         is_aborted: Callable[[], bool],
+        present: Callable[[], set[str]],
         default: float = messages.DEADLINE,
     ) -> None:
         self._names, self._default = tuple(names), default
         self._schedule, self._cancel, self._is_aborted = schedule, cancel, is_aborted
+        self._present = present
         self._terms, self._mark = "", ""
         self._knows: set[str] = set()  # sites that have the terms
         self._seen: dict[str, float] = {}  # when a site last asked for a task
@@ -69,7 +73,9 @@ class NVFlareCarrier:
         return tuple(name for name in names if now - self._seen.get(name, -math.inf) < AWAY)
 
     def ask(self, requests: Mapping[str, bytes], deadline: float | None) -> Iterator[tuple[str, bytes]]:
-        self.absences = {}
+        present = self._present()
+        self.absences = {name: "the site was not connected when the job began" for name in set(requests) - present}
+        requests = {name: data for name, data in requests.items() if name in present}
         seconds = self._default if deadline is None else deadline
         until = time.monotonic() + seconds
         arrived: queue.SimpleQueue[tuple[str, Shareable]] = queue.SimpleQueue()

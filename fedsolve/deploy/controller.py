@@ -25,6 +25,7 @@ from fedsolve.loop.history import Row
 from fedsolve.report.output_folder import CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK
 from fedsolve.runfiles import server_file
 
+STOPPED = {"status": "stopped", "message": "somebody stopped the run; its checkpoint is at the server"}
 CHECK_PERIOD = 0.02  # seconds between NVFlare's looks at its tasks
 
 
@@ -36,11 +37,13 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         self._rows: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         self._carrier: NVFlareCarrier | None = None
+        self._stopped = threading.Event()
 
     def start_controller(self, fl_ctx: Any) -> None:
         """NVFlare sets the period of its checks on the wrong object, so it is set here."""
         self.communicator._task_check_period = CHECK_PERIOD
         self._engine.register_app_command(messages.PROGRESS, self._progress)
+        self._engine.register_app_command(messages.STOP, self._stop)
         handle = self.communicator.process_task_request
 
         def seen(client: Any, fl_ctx: Any) -> Any:
@@ -66,19 +69,20 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
                 names,
                 schedule=lambda task, targets: self.broadcast(task, fl_ctx, targets=targets, min_responses=0),
                 cancel=lambda task: self.cancel_task(task, fl_ctx=fl_ctx),
-                is_aborted=lambda: bool(abort_signal.triggered),
+                is_aborted=lambda: bool(abort_signal.triggered) or self._stopped.is_set(),
+                present=lambda: {client.name for client in self._engine.get_clients()},
             )
             outcome = ServerRun(asked["run"], asked["file"], asked["command"], here).execute(self._carrier, self._note)
         except FedsolveError as error:
             if abort_signal.triggered:
                 raise  # the checkpoint stays, and another job can go on from it
-            outcome = explained(error)
+            outcome = STOPPED if self._stopped.is_set() else explained(error)
         results = Path(workspace.get_run_dir(job)) / RESULTS
         without = shutil.ignore_patterns(CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK)
         if here.is_dir():
             shutil.copytree(here, results, ignore=without)
         results.mkdir(exist_ok=True)
-        (results / OUTCOME).write_text(json.dumps({"status": outcome["status"], "message": outcome["message"]}))
+        (results / OUTCOME).write_text(json.dumps({name: outcome.get(name) for name in ("status", "message", "error")}))
 
     def _note(self, row: Row) -> None:
         with self._lock:
@@ -89,3 +93,8 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         since = data.get("since", 0) if isinstance(data, dict) else 0
         with self._lock:
             return {"rows": self._rows[since:], "count": len(self._rows)}
+
+    def _stop(self, topic: str, data: Any, fl_ctx: Any) -> dict[str, Any]:
+        """End the run in order."""
+        self._stopped.set()
+        return {"stopping": True}

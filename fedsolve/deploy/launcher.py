@@ -50,7 +50,7 @@ class RelaunchingHandle:
                 self._current.terminate()
 
 
-class RelaunchingLauncher(ClientProcessJobLauncher):
+class RelaunchingLauncher(ClientProcessJobLauncher):  # type: ignore[misc]  # NVFlare's types are not looked at
     """The launcher of a site: set in the `local/resources.json` of its kit, not by a job."""
 
     def launch_job(self, job_meta: dict[str, Any], fl_ctx: Any) -> RelaunchingHandle:

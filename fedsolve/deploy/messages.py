@@ -13,4 +13,5 @@ LATE = "late"  # from a site: the computation is still going on
 TROUBLE = "trouble"  # from a site: what went wrong outside the computation, class and place only
 
 PROGRESS = "fedsolve.progress"  # the command by which `fedsolve submit` asks how far a run is
+STOP = "fedsolve.stop"  # the command that ends a run in order
 DEADLINE = 300.0  # seconds for an exchange, unless [participation] says otherwise

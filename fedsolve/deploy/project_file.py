@@ -68,6 +68,10 @@ class Project(Table):
     sites: list[SiteEntry] = Field(min_length=1)
     users: list[User] = Field(min_length=1)
 
+    def participants(self) -> list[str]:
+        """The names of the server, the sites and the users."""
+        return [self.server.host, *(site.name for site in self.sites), *(user.name for user in self.users)]
+
 
 def read_project(path: Path) -> Project:
     """The project file at `path`; every fault in it is a ConfigError that names file and key."""
@@ -90,15 +94,18 @@ def _check(project: Project) -> None:
     for name in (project.name, *(site.name for site in project.sites)):
         if not _NAME.fullmatch(name):
             raise ConfigError(f"{name!r} is no name of a project or site, which has at most 63 {plain}")
-    for one in (*project.sites, *project.users, project.server):
-        if one.organisation is not None and not _NAME.fullmatch(one.organisation):
-            raise ConfigError(f"{one.organisation!r} is no name of an organisation, which has at most 63 {plain}")
+    owners = [project.server.organisation]
+    owners += [one.organisation for one in project.sites if one.organisation is not None]
+    owners += [one.organisation for one in project.users if one.organisation is not None]
+    for owner in owners:
+        if not _NAME.fullmatch(owner):
+            raise ConfigError(f"{owner!r} is no name of an organisation, which has at most 63 {plain}")
     if not _HOST.fullmatch(project.server.host):
         raise ConfigError(f"server.host {project.server.host!r} is neither the name of a computer nor an address")
     for user in project.users:
         if not _USER.fullmatch(user.name):
             raise ConfigError(f"{user.name!r} is no name of a user, which looks like an e-mail address")
-    names = [project.server.host, *(one.name for one in (*project.sites, *project.users))]
+    names = project.participants()
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"two participants are called {twice!r}: each has a name of its own")

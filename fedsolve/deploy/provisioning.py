@@ -22,8 +22,8 @@ def provision(project: Project, folder: Path) -> list[Path]:
 
     The folder `authority` in it signs certificates. It stays where it is; the others are given to their owners.
     """
-    names = _participants(project)
-    new = [name for name in names if not (folder / name).exists()]
+    library.module("nvflare")  # before anything is written
+    new = [name for name in project.participants() if not (folder / name).exists()]
     if not new:
         raise ConfigError(f"{folder} has kits for all participants of {project.name}; remove those to be made again")
     authority = folder / AUTHORITY
@@ -39,10 +39,6 @@ def provision(project: Project, folder: Path) -> list[Path]:
     except OSError as error:
         raise StorageError(f"the kits cannot be written to {folder}: {error.strerror or error}") from error
     return [folder / name for name in new]
-
-
-def _participants(project: Project) -> list[str]:
-    return [project.server.host, *(one.name for one in (*project.sites, *project.users))]
 
 
 def _build(project: Project, authority: Path) -> Path:

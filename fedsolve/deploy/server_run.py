@@ -6,6 +6,7 @@ from there.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,11 +27,13 @@ from fedsolve.report import RunFolder, summarise
 from fedsolve.report import evaluation as held_out
 from fedsolve.report import run_page as pages
 from fedsolve.report.figures import convergence
-from fedsolve.report.output_folder import HELD_OUT
+from fedsolve.report.output_folder import CHECKPOINT_LOCK, HELD_OUT
 from fedsolve.runfiles import coefficients, server_file
 from fedsolve.runfiles.server_file import ServerFile
 from fedsolve.sites import Carrier, HeldOut, SiteColumn, SiteTransport, Terms
+from fedsolve.wire.locks import is_locked
 
+PATIENCE = 30.0  # seconds
 ALSO = "summary"  # the protocol of the standard errors, which are asked for after the run
 
 
@@ -55,6 +58,7 @@ class ServerRun:
         label, entry = what.entry()
         algorithm, preprocess = entry.algorithm, what.preprocessing()
         going_on = RunFolder(self.folder).checkpoint.is_file()
+        _wait_for(self.folder)
         folder = RunFolder.open(self.folder, resume=going_on, force=not going_on)
         folder.write_config(self.text)
         rules, evaluation = what.judging(getattr(algorithm, "loss", None))
@@ -76,6 +80,13 @@ class ServerRun:
                 min_rows=what.run.min_rows,
             )
             return _written(what, _named(result, session), label, folder, session, self.command, self.text)
+
+
+def _wait_for(folder: Path) -> None:
+    """Wait while the job before, which is ending, still holds the checkpoint."""
+    until = time.monotonic() + PATIENCE
+    while folder.is_dir() and is_locked(folder / CHECKPOINT_LOCK) and time.monotonic() < until:
+        time.sleep(0.2)
 
 
 def _terms(what: ServerFile, run: str) -> Terms:
@@ -126,7 +137,7 @@ def _written(
         drawn = None if result.evaluation is None else held_out.figure(result.evaluation)
     if drawn is not None:
         folder.write_figure(drawn, HELD_OUT)
-    described = f"{data}, {sum(one['samples'] for one in clients):,} samples"
+    described = f"{data}, {sum(info.samples for info in session.fed.info.values()):,} samples"
     about = pages.About(
         f"{label} between {data}",
         described,

@@ -95,8 +95,8 @@ def parse(text: str, name: str = "run file") -> ServerFile:
     tables = run_file.toml_tables(text, name)
     if "data" in tables:
         raise ConfigError(
-            f"{name} has [data]: a run between sites has none, each site has its own. Name the sites in [sites], or use "
-            "`fedsolve run` for a simulation"
+            f"{name} has [data]: a run between sites has none, each site has its own. Name the sites in [sites], or "
+            "use `fedsolve run` for a simulation"
         )
     try:
         found = ServerFile.model_validate(tables)
