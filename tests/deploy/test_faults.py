@@ -1,0 +1,156 @@
+"""What goes wrong between organisations: processes that are killed, stop, or are not allowed to take part."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedsolve as fs
+from tests.deploy.federation import LEAD, MEMBER, Federation, federation, fedsolve, finished, in_process, wait_until
+from tests.extras import optional
+
+optional("nvflare")
+pytestmark = pytest.mark.slow
+
+ROUNDS = 60
+LONG: dict[str, Any] = {"run": {"rounds": ROUNDS, "tolerance": 0.0}}
+SOME: dict[str, Any] = {"participation": {"quorum": 0.5, "deadline": 5.0}}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    with federation(tmp_path_factory.mktemp("federation")) as found:
+        yield found
+
+
+def model_of(running: Federation, run: Path) -> Any:
+    return fs.load_model(running.output(run) / "model.npz")
+
+
+def missing(running: Federation, run: Path) -> dict[str, str]:
+    """Who was missing from some round, and why."""
+    rows = [json.loads(line) for line in (running.output(run) / "history.jsonl").read_text().splitlines()]
+    return {name: reason for row in rows for name, reason in row["missing"]}
+
+
+def check_replayed(running: Federation, run: Path) -> None:
+    """The model is that of a run in this process in which the same sites answered."""
+    again = in_process(fs.AGD, running.hospitals, running.output(run) / "ledger.csv", rounds=ROUNDS, tolerance=0.0)
+    assert np.array_equal(model_of(running, run).w, again.model.w)
+
+
+def test_the_computation_of_a_site_is_killed(running: Federation) -> None:
+    run = running.write_run("computation", {"name": "AGD"}, **LONG, **SOME)
+    submitted = running.begin(run)
+    running.wait_for_rounds(run, 10)
+    child = running.process("bryn", "fedsolve.sites.child")
+    assert child is not None
+    os.kill(child, signal.SIGKILL)
+    said = finished(submitted)
+    assert said["exit"] == 0, said
+    assert said["rounds"] == ROUNDS
+    assert "was killed by SIGKILL" in missing(running, run)["bryn"]
+    check_replayed(running, run)
+
+
+def test_the_job_process_of_a_site_is_killed(running: Federation) -> None:
+    run = running.write_run("job-process", {"name": "AGD"}, **LONG, **SOME)
+    submitted = running.begin(run)
+    running.wait_for_rounds(run, 10)
+    process = running.process("corrie", "worker_process")
+    assert process is not None
+    os.kill(process, signal.SIGKILL)
+    wait_until(lambda: running.process("corrie", "worker_process") not in (None, process), "a new process")
+    said = finished(submitted)
+    assert said["exit"] == 0, said
+    assert said["jobs"] == 1  # it has joined the same job again
+    check_replayed(running, run)
+
+
+def test_a_site_stops_for_a_while(running: Federation) -> None:
+    run = running.write_run("frozen", {"name": "AGD"}, **LONG, **SOME)
+    submitted = running.begin(run)
+    running.wait_for_rounds(run, 10)
+    process, child = running.process("dale", "worker_process"), running.process("dale", "fedsolve.sites.child")
+    assert process is not None
+    assert child is not None
+    for one in (process, child):
+        os.kill(one, signal.SIGSTOP)
+    time.sleep(7)
+    for one in (process, child):
+        os.kill(one, signal.SIGCONT)
+    said = finished(submitted)
+    assert said["exit"] == 0, said
+    assert missing(running, run)["dale"].endswith("no answer within 5 s")
+    check_replayed(running, run)
+
+
+def test_the_server_is_killed(running: Federation) -> None:
+    run = running.write_run("server", {"name": "AGD"}, **LONG)
+    submitted = running.begin(run)
+    running.wait_for_rounds(run, 10)
+    daemon = running.process("localhost", "server_train")
+    assert daemon is not None
+    os.kill(daemon, signal.SIGKILL)
+    said = finished(submitted)
+    assert said["exit"] == 0, said
+    assert said["jobs"] == 2
+    assert "is gone, as if the server was started again" in said["account"][0]
+    undisturbed = in_process(fs.AGD, running.hospitals, rounds=ROUNDS, tolerance=0.0)
+    assert np.array_equal(model_of(running, run).w, undisturbed.model.w)
+
+
+def test_ctrl_c_stops_the_run_and_resume_goes_on(running: Federation) -> None:
+    run = running.write_run("interrupted", {"name": "AGD"}, **LONG)
+    submitted = running.begin(run)
+    running.wait_for_rounds(run, 10)
+    submitted.send_signal(signal.SIGINT)
+    said = finished(submitted)
+    assert said["exit"] == 130
+    assert "--resume" in said["message"]
+    state = json.loads(fedsolve("status", "--kit", running.kit(MEMBER), "--json").stdout)
+    assert not any(job["status"] == "running" for job in state["jobs"])
+    again = running.submit(run, "--resume")
+    assert again["exit"] == 0, again
+    undisturbed = in_process(fs.AGD, running.hospitals, rounds=ROUNDS, tolerance=0.0)
+    assert np.array_equal(model_of(running, run).w, undisturbed.model.w)
+
+
+def test_a_member_may_look_and_not_submit(running: Federation) -> None:
+    run = running.write_run("member", {"name": "Newton"})
+    said = fedsolve("submit", run, "--kit", running.kit(MEMBER), "--output", running.folder / "none", "--json")
+    assert said.returncode == 2
+    assert "bob@example.org may not do this" in said.stderr
+    seen = json.loads(fedsolve("status", "--kit", running.kit(MEMBER), "--json").stdout)
+    assert {one["name"] for one in seen["sites"]} == set(running.hospitals.files)
+
+
+def test_a_site_refuses_by_its_policy(running: Federation) -> None:
+    path = running.hospitals.files["arden"]
+    before = path.read_text()
+    path.write_text(before.replace("[policy]", '[policy]\nalgorithms = ["FedNewtonCG"]'))
+    try:
+        said = running.submit(running.write_run("refused", {"name": "Newton"}))
+    finally:
+        path.write_text(before)
+    assert said["exit"] == 1
+    assert "the run uses Newton, and this site answers only FedNewtonCG (rule 'algorithms'" in said["message"]
+    assert "arden" in said["message"]
+
+
+def test_stop_ends_a_run(running: Federation) -> None:
+    run = running.write_run("stopped", {"name": "AGD"}, run={"rounds": 1000, "tolerance": 0.0})
+    submitted = running.begin(run)
+    running.wait_for_rounds(run, 5)
+    stopped = json.loads(fedsolve("stop", "--kit", running.kit(LEAD), "--json").stdout)
+    assert len(stopped["stopped"]) == 1
+    said = finished(submitted)
+    assert (said["exit"], said["status"]) == (1, "stopped")
