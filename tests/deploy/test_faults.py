@@ -53,6 +53,8 @@ def test_the_computation_of_a_site_is_killed(running: Federation) -> None:
     running.wait_for_rounds(run, 10)
     child = running.process("bryn", "fedsolve.sites.child")
     assert child is not None
+    os.kill(child, signal.SIGSTOP)
+    time.sleep(1)  # by then it has a request: between two of them a new process would take its place unnoticed
     os.kill(child, signal.SIGKILL)
     said = finished(submitted)
     assert said["exit"] == 0, said
