@@ -14,10 +14,11 @@ from rich.table import Table
 from fedsolve.cli.console import Interrupted, emit, escape, progress_bar, say
 from fedsolve.deploy import daemon
 from fedsolve.deploy.admin import Admin
+from fedsolve.deploy.job_folder import STOPPED
 from fedsolve.deploy.kits import open_kit
 from fedsolve.deploy.project_file import read_project
 from fedsolve.deploy.provisioning import AUTHORITY, provision
-from fedsolve.deploy.submission import STOPPED, Submission
+from fedsolve.deploy.submission import Submission
 from fedsolve.errors import ConfigError
 from fedsolve.loop.history import Row
 from fedsolve.report import RunFolder, tables
@@ -140,7 +141,7 @@ def status(kit: Path, as_json: bool) -> int:
     """`fedsolve status`."""
     user = open_kit(kit, "user")
     with Admin(user, patience=10.0) as admin:
-        sites, jobs, running = admin.sites(), admin.jobs(), admin.running()
+        sites, jobs, running = admin.sites(), admin.jobs(), admin.running().jobs
         rounds = {job: len(admin.progress(job, 0)) for job in running}
     shown = [
         {
@@ -176,14 +177,14 @@ def stop(kit: Path, job: str | None, as_json: bool) -> int:
     """`fedsolve stop`."""
     user = open_kit(kit, "user")
     with Admin(user, patience=10.0) as admin:
-        running = admin.running()
+        running = admin.running().jobs
         if job is not None and job not in running:
             raise ConfigError(f"no job {job} is running; `fedsolve status` lists all")
-        stopped = running if job is None else [job]
+        stopped = list(running) if job is None else [job]
         for one in stopped:
             admin.stop(one)
         until = time.monotonic() + 60
-        while (left := [one for one in stopped if one in admin.running()]) and time.monotonic() < until:
+        while (left := [one for one in stopped if one in admin.running().jobs]) and time.monotonic() < until:
             time.sleep(0.5)
 
     def show(console: Console) -> None:

@@ -29,6 +29,14 @@ class SiteSeen:
     seen: float | None
 
 
+@dataclass(frozen=True)
+class Running:
+    """The ids of the jobs that run, and when the server was started."""
+
+    jobs: tuple[str, ...]
+    since: float | None
+
+
 class Admin:
     """A session at the server. After an interruption it connects again by itself.
 
@@ -70,10 +78,10 @@ class Admin:
         info = self._do(lambda session: session.get_system_info())
         return [SiteSeen(str(one.name), one.last_connect_time) for one in info.client_info]
 
-    def running(self) -> list[str]:
-        """The ids of the jobs that run. One that is listed as running and is not here died with the server."""
+    def running(self) -> Running:
+        """What runs at the server. A job that is listed as running and is not here has ended, or died with the server."""
         info = self._do(lambda session: session.get_system_info())
-        return [str(one.job_id) for one in info.job_info]
+        return Running(tuple(str(one.job_id) for one in info.job_info), info.server_info.start_time)
 
     def progress(self, job: str, since: int) -> list[dict[str, Any]]:
         """The rounds of a job after the first `since`; none if it does not answer."""

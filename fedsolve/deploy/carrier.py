@@ -1,7 +1,8 @@
 """The server's end of a job: carries encoded requests to the sites by NVFlare's tasks, and their answers back.
 
 A task holds one request for all sites that get the same one. Sites ask for tasks many times a second, so the carrier
-knows who is there without asking: who has not come for a while, or is still computing, is not reachable.
+knows who is there without asking: who has not come for a while, or is still computing, is not reachable. While they
+compute they give signs of life, so the carrier need not wait to the deadline for one whose processes have gone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from fedsolve.deploy.executor import mark_of
 from fedsolve.errors import TransportError
 
 LOOK = 0.2  # seconds between two looks at whether to give up
-AWAY = 3.0  # seconds without a sign of life after which a site is not reachable
+AWAY = 3.0  # seconds after which a site that does not ask for tasks is not reachable
+SILENT = 30.0  # seconds without a sign of life, of which a site gives one in 10, after which nobody waits for it
 MARGIN = 1.0  # seconds before the deadline at which a site stops waiting for its own computation
 _BAD = (TaskCompletionStatus.ERROR, TaskCompletionStatus.ABORTED, TaskCompletionStatus.CLIENT_DEAD)
 
@@ -54,6 +56,8 @@ class NVFlareCarrier:
         self._terms, self._mark = "", ""
         self._knows: set[str] = set()  # sites that have the terms
         self._seen: dict[str, float] = {}  # when a site last asked for a task
+        self._alive: dict[str, float] = {}  # when it last gave a sign of life
+        self._began = time.monotonic()
         self.absences: dict[str, str] = {}
 
     @property
@@ -63,10 +67,20 @@ class NVFlareCarrier:
     def begin(self, terms: str) -> None:
         self._terms, self._mark = terms, mark_of(terms)
         self._knows = set()
+        self._began = time.monotonic()
 
     def see(self, name: str) -> None:
         """Note that a site asked for a task."""
         self._seen[name] = time.monotonic()
+
+    def note_alive(self, name: str) -> None:
+        """Note a sign of life."""
+        self._alive[name] = time.monotonic()
+
+    def silent(self, names: Iterable[str]) -> list[str]:
+        """Those of these sites whose processes seem to have gone, or never came."""
+        now, present = time.monotonic(), self._present()
+        return [name for name in names if name not in present or now - self._alive.get(name, self._began) > SILENT]
 
     def reachable(self, names: Iterable[str]) -> tuple[str, ...]:
         now = time.monotonic()
@@ -92,6 +106,9 @@ class NVFlareCarrier:
                     name, reply = arrived.get(timeout=left)
                 except queue.Empty:
                     self._drop_failed(tasks, waiting)
+                    for name in self.silent(waiting):
+                        self.absences[name] = f"no sign of life for {SILENT:g} s"
+                        waiting.discard(name)
                     continue
                 if name not in waiting:
                     continue

@@ -18,14 +18,14 @@ from nvflare.apis.impl.controller import Controller
 from fedsolve.deploy import messages
 from fedsolve.deploy.carrier import NVFlareCarrier
 from fedsolve.deploy.daemon import RUNS
-from fedsolve.deploy.job_folder import OUTCOME, RESULTS, RUN_FILE
+from fedsolve.deploy.job_folder import LOST, OUTCOME, RESULTS, RUN_FILE, STOPPED
 from fedsolve.deploy.server_run import ServerRun, explained, row_in_words
-from fedsolve.errors import FedsolveError
+from fedsolve.errors import FedsolveError, QuorumNotReached
 from fedsolve.loop.history import Row
 from fedsolve.report.output_folder import CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK
 from fedsolve.runfiles import server_file
 
-STOPPED = {"status": "stopped", "message": "somebody stopped the run; its checkpoint is at the server"}
+ENDED = {"status": STOPPED, "message": "somebody stopped the run; its checkpoint is at the server"}
 CHECK_PERIOD = 0.02  # seconds between NVFlare's looks at its tasks
 
 
@@ -44,14 +44,23 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         self.communicator._task_check_period = CHECK_PERIOD
         self._engine.register_app_command(messages.PROGRESS, self._progress)
         self._engine.register_app_command(messages.STOP, self._stop)
-        handle = self.communicator.process_task_request
+        self._listen()
 
-        def seen(client: Any, fl_ctx: Any) -> Any:
+    def _listen(self) -> None:
+        """Tell the carrier when a site asks for a task, and when it gives any sign of life."""
+        handle, is_active = self.communicator.process_task_request, self.communicator.client_is_active
+
+        def asked(client: Any, fl_ctx: Any) -> Any:
             if self._carrier is not None:
                 self._carrier.see(client.name)
             return handle(client, fl_ctx)
 
-        self.communicator.process_task_request = seen
+        def alive(client_name: str, *rest: Any, **named: Any) -> Any:
+            if self._carrier is not None:
+                self._carrier.note_alive(client_name)
+            return is_active(client_name, *rest, **named)
+
+        self.communicator.process_task_request, self.communicator.client_is_active = asked, alive
 
     def stop_controller(self, fl_ctx: Any) -> None:
         """Nothing is left to do."""
@@ -62,7 +71,6 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         workspace = self._engine.get_workspace()
         asked = json.loads((Path(workspace.get_app_config_dir(job)) / RUN_FILE).read_text())
         here = Path(os.environ[RUNS]) / asked["run"]
-        outcome: dict[str, Any]
         try:
             names = server_file.parse(asked["file"]).sites.names
             self._carrier = NVFlareCarrier(
@@ -76,7 +84,9 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         except FedsolveError as error:
             if abort_signal.triggered:
                 raise  # the checkpoint stays, and another job can go on from it
-            outcome = STOPPED if self._stopped.is_set() else explained(error)
+            outcome = ENDED if self._stopped.is_set() else explained(error)
+            if isinstance(error, QuorumNotReached) and self._carrier is not None and self._carrier.silent(names):
+                outcome["status"] = LOST  # whose processes were started again are part of the next job
         results = Path(workspace.get_run_dir(job)) / RESULTS
         without = shutil.ignore_patterns(CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK)
         if here.is_dir():

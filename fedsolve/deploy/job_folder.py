@@ -11,6 +11,7 @@ from fedsolve.deploy.kit_settings import CONTROLLER, EXECUTOR
 
 RUN_FILE = "run.json"  # for the server alone
 RESULTS, OUTCOME = "fedsolve", "outcome.json"  # in the job's folder at the server, when it has ended
+STOPPED, LOST = "stopped", "lost"  # outcomes: somebody stopped it; a site that is needed has gone from the job
 INTERVAL = 0.02  # seconds between two requests of a site for a task; NVFlare's default of 2 s is felt in every exchange
 
 

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from fedsolve.deploy.admin import Admin
-from fedsolve.deploy.job_folder import OUTCOME, RESULTS, write_job
-from fedsolve.errors import ConfigError, TransportError
+from fedsolve.deploy.job_folder import LOST, OUTCOME, RESULTS, write_job
+from fedsolve.errors import TransportError
 from fedsolve.runfiles.server_file import ServerFile
 
 LOOK = 0.5  # seconds between two looks at a job
-GONE = 6  # looks at which a job that is listed as running is at no process, before it is given up
+PATIENCE = 60.0  # seconds for NVFlare to note the end of a job whose process has ended
 ENDED = "FINISHED"
-STOPPED = "stopped"  # the outcome of a run that somebody stopped
 WAIT = 60.0  # seconds to wait for the sites before the first job
 
 
@@ -61,21 +60,24 @@ class Submission:
                     _move(place / "left", folder)
                     return outcome
                 self.say(self.account[-1])
-        raise TransportError(
-            f"the run was given up after {self.attempts} jobs: {'; '.join(self.account)}. Its checkpoint is at the "
-            "server: `fedsolve submit … --resume` goes on from there"
-        )
+        raise TransportError(self._with_account(f"the run was given up after {self.attempts} jobs"))
+
+    def _with_account(self, said: str) -> str:
+        if not self.account:
+            return said
+        return f"{said}: {'; '.join(self.account)}. `fedsolve submit … --resume` goes on from its checkpoint"
 
     def _attempt(self, place: Path, attempt: int) -> dict[str, Any] | None:
         """One job; None if it died."""
         sites = self._connected_sites()
         name = f"fedsolve-{self.run}-{attempt}"
         folder = write_job(place, name, self.run, self.text, sites, self.command)
+        since = self.admin.running().since
         self.job = self.admin.submit(folder, name)
         self.say(f"job {self.job} submitted to {', '.join(sites)}")
-        ended = self._watch(self.job)
+        ended = self._watch(self.job, since)
         if ended is None:
-            self.account.append(f"job {self.job} is gone, as if the server was started again")
+            self.account.append(f"job {self.job} has no process at the server any more, as after a restart")
             return None
         found = self.admin.fetch(self.job, place / "fetched") / "workspace" / RESULTS
         outcome = found / OUTCOME
@@ -84,6 +86,9 @@ class Submission:
             return None
         found.rename(place / "left")
         plain: dict[str, Any] = json.loads((place / "left" / OUTCOME).read_text())
+        if plain["status"] == LOST:
+            self.account.append(f"job {self.job} lost a site: {plain['message']}")
+            return None
         return plain
 
     def _connected_sites(self) -> list[str]:
@@ -102,20 +107,21 @@ class Submission:
                 self.say(f"waiting for {', '.join(missing)}")
                 told = True
             time.sleep(LOOK)
-        some = self.what.participants()
-        if some is None or not 0 < some.quorum < 1:
-            raise ConfigError(
-                f"{', '.join(missing)} not connected, and this run needs all its sites; a quorum in [participation] "
-                "lets it begin with fewer"
+        if not 0 < self.what.participants().quorum < 1:
+            raise TransportError(
+                self._with_account(f"{', '.join(missing)} not connected, and the run needs all its sites")
             )
         if not present:
-            raise ConfigError("none of the sites of this run is connected")
+            raise TransportError(self._with_account("none of the sites of this run is connected"))
         self.say(f"going on without {', '.join(missing)}")
         return present
 
-    def _watch(self, job: str) -> str | None:
-        """Wait for the end of a job, telling its rounds; None if it is listed, but at no process any more."""
-        told = absent = 0
+    def _watch(self, job: str, since: float | None) -> str | None:
+        """Wait for the end of a job, telling its rounds; None if it is listed as running, and has no process any more.
+
+        since  when the server was started, as it was when the job was submitted
+        """
+        told, patience = 0, PATIENCE
         while True:
             status = self.admin.status(job)
             for row in self.admin.progress(job, told) if status == "RUNNING" else ():
@@ -123,9 +129,11 @@ class Submission:
                 told += 1
             if status.startswith(ENDED):
                 return status
-            absent = absent + 1 if status == "RUNNING" and job not in self.admin.running() else 0
-            if absent > GONE:
-                return None
+            if status == "RUNNING":
+                found = self.admin.running()
+                patience = PATIENCE if job in found.jobs else patience - LOOK
+                if job not in found.jobs and (found.since != since or patience < 0):
+                    return None
             time.sleep(LOOK)
 
     def stop(self) -> None:
@@ -135,7 +143,7 @@ class Submission:
         self.admin.stop(self.job)
         until = time.monotonic() + 60
         while time.monotonic() < until and not self.admin.status(self.job).startswith(ENDED):
-            if self.job not in self.admin.running():
+            if self.job not in self.admin.running().jobs:
                 return
             time.sleep(LOOK)
 

@@ -20,11 +20,13 @@ from pydantic import Field, ValidationError, model_validator
 from fedsolve.data.preprocessing import Preprocess
 from fedsolve.data.schema import Categorical, Schema
 from fedsolve.errors import ConfigError
+from fedsolve.federation.participation import Participation
 from fedsolve.runfiles import keys, registry, run_file
 from fedsolve.runfiles.faults import in_words
 from fedsolve.runfiles.problem import Entry, build_entries
 from fedsolve.runfiles.site_intercepts import FULL
 
+EVERYONE = Participation(quorum=1.0, retries=1)
 SITE = "site"  # the column of the sites' names
 
 
@@ -54,12 +56,15 @@ class ServerFile(keys.Fit):
             raise ValueError("algorithm.grid compares in a simulation, and this file has one run: leave it out")
         if len(set(self.sites.names)) < len(self.sites.names):
             raise ValueError("sites.names has a name twice")
-        given = self.participants()
-        if given is not None and given.simulates_losses:
+        if self.participants().simulates_losses:
             raise ValueError(
                 "participation.dropout and latency simulate losses, and here they are real: leave them out"
             )
         return self
+
+    def participants(self) -> Participation:
+        """Who takes part: by default everyone, in every exchange, and who has not answered is asked once more."""
+        return EVERYONE if self.participation is None else self.participation.build()
 
     def entry(self) -> tuple[str, Entry]:
         """The algorithm, and what it is called."""

@@ -47,20 +47,31 @@ def check_replayed(running: Federation, run: Path) -> None:
     assert np.array_equal(model_of(running, run).w, again.model.w)
 
 
-def test_the_computation_of_a_site_is_killed(running: Federation) -> None:
-    run = running.write_run("computation", {"name": "AGD"}, **LONG, **SOME)
-    submitted = running.begin(run)
-    running.wait_for_rounds(run, 10)
-    child = running.process("bryn", "fedsolve.sites.child")
+def check_undisturbed(running: Federation, run: Path) -> None:
+    """The model is that of a run in this process in which nothing happened."""
+    again = in_process(fs.AGD, running.hospitals, rounds=ROUNDS, tolerance=0.0)
+    assert np.array_equal(model_of(running, run).w, again.model.w)
+
+
+def kill_computation(running: Federation, name: str) -> None:
+    """Kill the process that computes while it has a request."""
+    child = running.process(name, "fedsolve.sites.child")
     assert child is not None
     os.kill(child, signal.SIGSTOP)
-    time.sleep(1)  # by then it has a request: between two of them a new process would take its place unnoticed
+    time.sleep(1)
     os.kill(child, signal.SIGKILL)
+
+
+def test_the_computation_of_a_site_is_killed(running: Federation) -> None:
+    run = running.write_run("computation", {"name": "AGD"}, **LONG)
+    submitted = running.begin(run)
+    running.wait_for_rounds(run, 10)
+    kill_computation(running, "bryn")
     said = finished(submitted)
     assert said["exit"] == 0, said
-    assert said["rounds"] == ROUNDS
-    assert "was killed by SIGKILL" in missing(running, run)["bryn"]
-    check_replayed(running, run)
+    assert said["jobs"] == 1
+    assert not missing(running, run)
+    check_undisturbed(running, run)
 
 
 def test_the_job_process_of_a_site_is_killed(running: Federation) -> None:
@@ -95,6 +106,21 @@ def test_a_site_stops_for_a_while(running: Federation) -> None:
     check_replayed(running, run)
 
 
+def test_the_daemon_of_a_site_is_killed(running: Federation) -> None:
+    run = running.write_run("daemon", {"name": "AGD"}, **LONG)
+    submitted = running.begin(run)
+    running.wait_for_rounds(run, 10)
+    daemon = running.process("dale", "client_train")
+    assert daemon is not None
+    os.kill(daemon, signal.SIGKILL)
+    said = finished(submitted)
+    assert said["exit"] == 0, said
+    assert said["jobs"] == 2
+    assert "lost a site" in said["account"][0]
+    assert "dale (no sign of life" in said["account"][0]
+    check_undisturbed(running, run)
+
+
 def test_the_server_is_killed(running: Federation) -> None:
     run = running.write_run("server", {"name": "AGD"}, **LONG)
     submitted = running.begin(run)
@@ -105,9 +131,8 @@ def test_the_server_is_killed(running: Federation) -> None:
     said = finished(submitted)
     assert said["exit"] == 0, said
     assert said["jobs"] == 2
-    assert "is gone, as if the server was started again" in said["account"][0]
-    undisturbed = in_process(fs.AGD, running.hospitals, rounds=ROUNDS, tolerance=0.0)
-    assert np.array_equal(model_of(running, run).w, undisturbed.model.w)
+    assert "has no process at the server any more" in said["account"][0]
+    check_undisturbed(running, run)
 
 
 def test_ctrl_c_stops_the_run_and_resume_goes_on(running: Federation) -> None:
@@ -122,8 +147,7 @@ def test_ctrl_c_stops_the_run_and_resume_goes_on(running: Federation) -> None:
     assert not any(job["status"] == "running" for job in state["jobs"])
     again = running.submit(run, "--resume")
     assert again["exit"] == 0, again
-    undisturbed = in_process(fs.AGD, running.hospitals, rounds=ROUNDS, tolerance=0.0)
-    assert np.array_equal(model_of(running, run).w, undisturbed.model.w)
+    check_undisturbed(running, run)
 
 
 def test_a_member_may_look_and_not_submit(running: Federation) -> None:
