@@ -98,7 +98,7 @@ def _tell(outcome: dict[str, Any], folder: RunFolder, run: Submission, as_json: 
     """What came of a run: its summary, or why there is none."""
     status, message = str(outcome["status"]), str(outcome["message"])
     summary_file = folder.path / SUMMARY
-    whole = summary_file.is_file() and status not in ("error", "fault", STOPPED)
+    whole = summary_file.is_file() and status not in ("error", STOPPED) and outcome.get("error") is None
     summary: dict[str, Any] = json.loads(summary_file.read_text()) if whole else {"status": status, "message": message}
     summary |= {"jobs": len(run.account) + 1, "account": run.account}
 

@@ -79,7 +79,7 @@ class Admin:
         return [SiteSeen(str(one.name), one.last_connect_time) for one in info.client_info]
 
     def running(self) -> Running:
-        """What runs at the server. A job that is listed as running and is not here has ended, or died with the server."""
+        """What runs at the server. A job that is listed as running, and not here, has ended or died with the server."""
         info = self._do(lambda session: session.get_system_info())
         return Running(tuple(str(one.job_id) for one in info.job_info), info.server_info.start_time)
 

@@ -20,8 +20,9 @@ from fedsolve.deploy.carrier import NVFlareCarrier
 from fedsolve.deploy.daemon import RUNS
 from fedsolve.deploy.job_folder import LOST, OUTCOME, RESULTS, RUN_FILE, STOPPED
 from fedsolve.deploy.server_run import ServerRun, explained, row_in_words
-from fedsolve.errors import FedsolveError, QuorumNotReached
+from fedsolve.errors import FedsolveError
 from fedsolve.loop.history import Row
+from fedsolve.loop.stopping import QUORUM
 from fedsolve.report.output_folder import CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK
 from fedsolve.runfiles import server_file
 
@@ -85,8 +86,8 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
             if abort_signal.triggered:
                 raise  # the checkpoint stays, and another job can go on from it
             outcome = ENDED if self._stopped.is_set() else explained(error)
-            if isinstance(error, QuorumNotReached) and self._carrier is not None and self._carrier.silent(names):
-                outcome["status"] = LOST  # whose processes were started again are part of the next job
+        if outcome["status"] == QUORUM and self._carrier is not None and self._carrier.silent(self._carrier.names):
+            outcome["status"] = LOST  # a site whose processes were started again is part of the next job
         results = Path(workspace.get_run_dir(job)) / RESULTS
         without = shutil.ignore_patterns(CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK)
         if here.is_dir():

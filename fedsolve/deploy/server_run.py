@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from fedsolve.algorithms.base import Algorithm
-from fedsolve.errors import FedsolveError
+from fedsolve.errors import FedsolveError, QuorumNotReached
 from fedsolve.federation.session import Session
 from fedsolve.inference import StandardErrors
 from fedsolve.loggers import several
 from fedsolve.loop.history import Row, Run
 from fedsolve.loop.run import run as run_algorithm
+from fedsolve.loop.stopping import QUORUM
 from fedsolve.losses import LinearLoss
 from fedsolve.models import Model
 from fedsolve.models.scores import score_name
@@ -154,9 +155,9 @@ def _written(
     return summary
 
 
-def explained(error: Exception) -> dict[str, Any]:
+def explained(error: FedsolveError) -> dict[str, Any]:
     """How a run that could not be finished ended, in plain values."""
-    kind = "error" if isinstance(error, FedsolveError) else "fault"
+    kind = QUORUM if isinstance(error, QuorumNotReached) else "error"
     return {"status": kind, "error": type(error).__name__, "message": " ".join(str(error).split())}
 
 
