@@ -131,31 +131,28 @@ def _with_parent() -> None:
 
 def _reap(but: int) -> None:
     """Forget adopted processes that have ended, so that none of them stays as a zombie."""
-    for pid in _children(os.getpid()):
-        if pid != but:
+    for pid, (parent, _) in _processes().items():
+        if parent == os.getpid() and pid != but:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
 
 
-def _parents() -> dict[int, int]:
-    """The parent of each process on this machine."""
-    found: dict[int, int] = {}
+def _processes() -> dict[int, tuple[int, bool]]:
+    """The parent of each process on this machine, and whether it lives: one that has ended waits to be forgotten."""
+    found: dict[int, tuple[int, bool]] = {}
     for one in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
-            found[int(one.parent.name)] = int(one.read_text().rpartition(")")[2].split()[1])
+            state, parent = one.read_text().rpartition(")")[2].split()[:2]
+            found[int(one.parent.name)] = int(parent), state not in "ZX"
     return found
 
 
-def _children(pid: int) -> list[int]:
-    return [one for one, parent in _parents().items() if parent == pid]
-
-
 def descendants(pid: int) -> list[int]:
-    """All processes below one."""
-    parents, found = _parents(), {pid}
-    while more := {one for one, parent in parents.items() if parent in found} - found:
+    """All processes below one that live."""
+    known, found = _processes(), {pid}
+    while more := {one for one, (parent, _) in known.items() if parent in found} - found:
         found |= more
-    return sorted(found - {pid})
+    return sorted(one for one in found - {pid} if known[one][1])
 
 
 def end_descendants(pid: int) -> None:
