@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,20 @@ def join(folder: Path, site_file: Path) -> int:
     return 0
 
 
-def submit(file: Path, kit: Path, output: Path | None, force: bool, resume: bool, attempts: int, as_json: bool) -> int:
+@dataclass(frozen=True)
+class Asked:
+    """The options of `fedsolve submit`; see there."""
+
+    output: Path | None
+    force: bool
+    resume: bool
+    attempts: int
+    wait: float
+
+
+def submit(file: Path, kit: Path, asked: Asked, as_json: bool) -> int:
     """`fedsolve submit`."""
+    output, resume, attempts = asked.output, asked.resume, asked.attempts
     text = run_file.read_text(file)
     what = server_file.parse(text, str(file))
     user = open_kit(kit, "user")
@@ -78,12 +91,13 @@ def submit(file: Path, kit: Path, output: Path | None, force: bool, resume: bool
     given = ["--kit", str(kit), *(() if output is None else ("--output", str(output)))]
     command = shlex.join(["fedsolve", "submit", str(file), *given])
     before = _submitted(path) if resume else {}
-    folder = RunFolder.open(path, force=force, resume=resume)
+    folder = RunFolder.open(path, force=asked.force, resume=resume)
     folder.write_config(text)
     label, _ = what.entry()
     with Admin(user) as admin, progress_bar() as begin:
         show = begin(label, what.run.rounds)
-        run = Submission(admin, what, text, command, say, lambda row: show(Row(**row)), attempts=attempts)
+        run = Submission(admin, what, text, command, say, lambda row: show(Row(**row)))
+        run.attempts, run.wait = attempts, asked.wait
         run.run, run.first = str(before.get("run", run.run)), int(before.get("jobs", 0)) + 1
         _remember(folder, run.run, run.first + attempts - 1)
         try:

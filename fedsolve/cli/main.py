@@ -380,11 +380,12 @@ def submit(
     force: Force = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")] = False,
     attempts: Annotated[int, typer.Option(min=1, help="How many jobs to try, if they die.")] = 5,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for sites that are not connected.")] = 60.0,
     json: Json = False,
     trace: Traceback = False,
 ) -> int:
     """Run an algorithm between the sites of a federation, and write the same folder as `fedsolve run`."""
-    return deployment.submit(file, kit, output, force, resume, attempts, json)
+    return deployment.submit(file, kit, deployment.Asked(output, force, resume, attempts, wait), json)
 
 
 @app.command()

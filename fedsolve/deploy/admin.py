@@ -18,6 +18,7 @@ from fedsolve.errors import ConfigError, TransportError
 
 T = TypeVar("T")
 PATIENCE = 60.0  # seconds to try to reach the server, or to reach it again
+FRESH = 25.0  # seconds; a connected site gives a sign of life every 10
 _API, _SPEC = "nvflare.fuel.flare_api.flare_api", "nvflare.fuel.flare_api.api_spec"
 
 
@@ -74,9 +75,12 @@ class Admin:
         return found
 
     def sites(self) -> list[SiteSeen]:
-        """The sites that are connected."""
+        """The sites that are connected. NVFlare lists a site long after it has gone, so one that was not heard for a
+        while is left out, by the server's clock: the newest sign of any of them."""
         info = self._do(lambda session: session.get_system_info())
-        return [SiteSeen(str(one.name), one.last_connect_time) for one in info.client_info]
+        found = [SiteSeen(str(one.name), one.last_connect_time) for one in info.client_info]
+        newest = max((one.seen or 0.0 for one in found), default=0.0)
+        return [one for one in found if newest - (one.seen or 0.0) < FRESH]
 
     def running(self) -> Running:
         """What runs at the server. A job that is listed as running, and not here, has ended or died with the server."""

@@ -20,7 +20,7 @@ from fedsolve.runfiles.server_file import ServerFile
 LOOK = 0.5  # seconds between two looks at a job
 PATIENCE = 60.0  # seconds for NVFlare to note the end of a job whose process has ended
 ENDED = "FINISHED"
-WAIT = 60.0  # seconds to wait for the sites before the first job
+WAIT = 60.0  # seconds
 
 
 @dataclass
@@ -33,6 +33,7 @@ class Submission:
     say       a sentence on what happens
     on_row    a finished round, in plain values
     attempts  the most jobs that are tried
+    wait      seconds to wait for sites that are not connected
     account   what became of each job, in sentences
     """
 
@@ -44,6 +45,7 @@ class Submission:
     on_row: Callable[[dict[str, Any]], None]
     run: str = field(default_factory=lambda: secrets.token_hex(8))
     attempts: int = 5
+    wait: float = WAIT
     first: int = 1  # the number of the first job, where others went before
     account: list[str] = field(default_factory=list)
     job: str | None = None
@@ -69,7 +71,7 @@ class Submission:
 
     def _attempt(self, place: Path, attempt: int) -> dict[str, Any] | None:
         """One job; None if it died."""
-        sites = self._connected_sites()
+        sites = self._connected_sites(begins=attempt == 1)
         name = f"fedsolve-{self.run}-{attempt}"
         folder = write_job(place, name, self.run, self.text, sites, self.command)
         since = self.admin.running().since
@@ -91,9 +93,10 @@ class Submission:
             return None
         return plain
 
-    def _connected_sites(self) -> list[str]:
-        """The sites of the run that are connected: all of them, or after a while those that are enough."""
-        until = time.monotonic() + WAIT
+    def _connected_sites(self, begins: bool) -> list[str]:
+        """The sites of the run that are connected: all of them, or after a while those that may be enough to go on.
+        To begin, all are needed: they agree on what the columns are."""
+        until = time.monotonic() + self.wait
         told = False
         while True:
             connected = {one.name for one in self.admin.sites()}
@@ -107,7 +110,7 @@ class Submission:
                 self.say(f"waiting for {', '.join(missing)}")
                 told = True
             time.sleep(LOOK)
-        if not 0 < self.what.participants().quorum < 1:
+        if begins or not 0 < self.what.participants().quorum < 1:
             raise TransportError(
                 self._with_account(f"{', '.join(missing)} not connected, and the run needs all its sites")
             )

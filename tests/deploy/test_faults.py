@@ -14,6 +14,10 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
+from fedsolve.deploy.admin import Admin
+from fedsolve.deploy.job_folder import write_job
+from fedsolve.deploy.kit_settings import CONTROLLER
+from fedsolve.deploy.kits import open_kit
 from tests.deploy.federation import LEAD, MEMBER, Federation, federation, fedsolve, finished, in_process, wait_until
 from tests.extras import optional
 
@@ -39,6 +43,12 @@ def missing(running: Federation, run: Path) -> dict[str, str]:
     """Who was missing from some round, and why."""
     rows = [json.loads(line) for line in (running.output(run) / "history.jsonl").read_text().splitlines()]
     return {name: reason for row in rows for name, reason in row["missing"]}
+
+
+def connected(running: Federation) -> set[str]:
+    """The sites that are connected, as `fedsolve status` says."""
+    said = json.loads(fedsolve("status", "--kit", running.kit(MEMBER), "--json").stdout)
+    return {one["name"] for one in said["sites"]}
 
 
 def check_replayed(running: Federation, run: Path) -> None:
@@ -155,8 +165,7 @@ def test_a_member_may_look_and_not_submit(running: Federation) -> None:
     said = fedsolve("submit", run, "--kit", running.kit(MEMBER), "--output", running.folder / "none", "--json")
     assert said.returncode == 2
     assert "bob@example.org may not do this" in said.stderr
-    seen = json.loads(fedsolve("status", "--kit", running.kit(MEMBER), "--json").stdout)
-    assert {one["name"] for one in seen["sites"]} == set(running.hospitals.files)
+    assert connected(running) == set(running.hospitals.files)
 
 
 def test_a_site_refuses_by_its_policy(running: Federation) -> None:
@@ -180,3 +189,49 @@ def test_stop_ends_a_run(running: Federation) -> None:
     assert len(stopped["stopped"]) == 1
     said = finished(submitted)
     assert (said["exit"], said["status"]) == (1, "stopped")
+
+
+def test_a_kit_of_another_project_is_not_let_in(running: Federation, tmp_path: Path) -> None:
+    """A user and a site with the same names and the same port, whose certificates another authority signed."""
+    project = tmp_path / "project.toml"
+    project.write_text((running.folder / "project.toml").read_text())
+    assert fedsolve("provision", project, "--output", tmp_path / "kits").returncode == 0
+    said = fedsolve("status", "--kit", tmp_path / "kits" / LEAD)
+    assert said.returncode == 1
+    assert "cannot be reached with the kit" in said.stderr
+
+
+def test_a_job_that_names_another_class_does_not_run(running: Federation, tmp_path: Path) -> None:
+    """NVFlare's own controller, which is not on the list of these kits."""
+    job = write_job(tmp_path, "other", "0123456789abcdef", "", list(running.hospitals.files), "")
+    config = job / "app_server" / "config" / "config_fed_server.json"
+    config.write_text(config.read_text().replace(CONTROLLER, "nvflare.app_common.workflows.fedavg.FedAvg"))
+    with Admin(open_kit(running.kit(LEAD), "user")) as admin:
+        found = admin.submit(job, "other-class")
+        wait_until(lambda: admin.status(found).startswith("FINISHED"), "the end of the job")
+        assert admin.status(found) != "FINISHED:COMPLETED"
+        left = admin.fetch(found, tmp_path / "left")
+    logs = "".join(one.read_text(errors="replace") for one in left.rglob("*log*.txt"))
+    assert "is not in allow_list" in logs
+
+
+def test_a_site_is_away_when_the_run_goes_on(running: Federation) -> None:
+    run = running.write_run("away", {"name": "AGD"}, **LONG, **SOME)
+    submitted = running.begin(run)
+    running.wait_for_rounds(run, 10)
+    submitted.send_signal(signal.SIGINT)
+    assert finished(submitted)["exit"] == 130
+    assert running.stop("arden") == 0
+    wait_until(lambda: "arden" not in connected(running), "the server to notice")
+    try:
+        new = running.submit(running.write_run("new", {"name": "AGD"}, **LONG, **SOME), "--wait", 1)
+        again = running.submit(run, "--resume", "--wait", 1)
+    finally:
+        running.start("arden")
+        wait_until(lambda: running.process("arden", "client_train") is not None, "the daemon")
+    assert new["exit"] == 1
+    assert "arden not connected" in new["message"]
+    assert again["exit"] == 0, again
+    assert "going on without arden" in again["said"]
+    assert "arden" in missing(running, run)
+    check_replayed(running, run)
