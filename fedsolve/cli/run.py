@@ -33,6 +33,7 @@ from fedsolve.report.comparison import Comparison, Trace
 from fedsolve.report.figures import convergence, rendered
 from fedsolve.report.html_parts import Html
 from fedsolve.report.output_folder import COSTS_FIGURE, HELD_OUT
+from fedsolve.runfiles import coefficients as inference
 from fedsolve.runfiles import keys
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
@@ -79,7 +80,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         summary["gain"] = gains.as_plain(gained)
         folder.write_summary(summary)
     command = _command("run", file, output)
-    inferred, forest = coefficients.asked(what, result, folder, summary)
+    inferred, forest = inference.asked(what, result, folder, summary)
     about = _about(what, problem, folder, {label: result}, f"{label} on {problem.data.name}", command, text)
     about = replace(about, inferred=inferred, forest=forest)
     folder.write_report(pages.run_page(about, result, summary, gained))
