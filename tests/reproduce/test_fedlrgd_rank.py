@@ -15,6 +15,7 @@ from fedsolve.networks.modules import flat_module
 from fedsolve.reproduce import Full, Measured, Outcome, Verdict, find, perform
 from fedsolve.reproduce.fedlrgd import networks, rank, rank_runs, rank_settings
 from fedsolve.reproduce.fedlrgd.networks import Images, Training, cnn, glorot, mlp, train
+from fedsolve.reproduce.fedlrgd.rank_claims import sentences
 from fedsolve.reproduce.fedlrgd.rank_settings import SETTINGS
 from tests.extras import optional
 from tests.reproduce.test_experiments import needs_data
@@ -129,9 +130,10 @@ def test_the_usual_form(trained: list[tuple[Training, int]]) -> None:
     outcome = perform(find("fedlrgd-rank"), seeds=2)
     assert [row[0] for row in outcome.result.rows] == ["1a", "1b", "1b-wider", "1b-equal", "1c", "1d"]
     assert len(trained) == 2  # one network for all settings of a seed
-    assert len(outcome.result.claims) == 4
+    bounded = [verdict for claim, verdict in outcome.result.claims if "at most 10" in claim and "95%" in claim]
+    assert len(bounded) == 4
+    assert all(verdict.said.startswith("100.0%, 100.0%") for verdict in bounded)  # k is at most 6 here
     assert all(len(values) == 2 for values in shares(outcome, "≤ 10").values())
-    assert outcome.result.status == "ok"  # k is at most 6 here
     assert any("18 of 30 histograms are not" in note for note in outcome.result.notes)
 
 
@@ -147,6 +149,25 @@ def test_claims_are_judged_by_the_worst_seed(trained: list[tuple[Training, int]]
     assert rank._claim("1b", setting, [good, guessing], False)[1] == Verdict(
         None, "100.0%, 100.0%, but the network has not learned: test accuracy 10.0%"
     )
+
+
+def test_sentences_about_the_histograms() -> None:
+    """Half of the ranks of 1b are at most 5, and one in ten of 1c is above 10."""
+    half = rank_runs.Ranks((3,) * 10 + (8,) * 10, 0, 0.995, 0.985, 1.0)
+    wide = rank_runs.Ranks((3,) * 18 + (20,) * 2, 0, 0.98, 0.97, 1.0)
+    guessing = rank_runs.Ranks((1,) * 20, 0, 0.1, 0.1, 1.0)
+    found = dict(sentences({"1a": [half], "1b": [half], "1c": [wide], "2d": [guessing]}, quick=False))
+    assert {claim.split(":")[0] + str(place): one.holds for place, (claim, one) in enumerate(found.items())} == {
+        "1b0": True,
+        "1a1": True,
+        "1c2": False,  # 10 points
+        "MNIST3": False,  # two of three test accuracies
+        "MNIST4": False,
+        "CIFAR-105": False,
+        "2d6": False,
+        "the networks have p = 623,290 and 1,553,220 weights7": True,
+    }
+    assert not [claim for claim in dict(sentences({"1a": [half]}, quick=False)) if claim.startswith("1")]
 
 
 def test_the_full_form_goes_on_where_it_stopped(trained: list[tuple[Training, int]], tmp_path: Path) -> None:
@@ -176,7 +197,8 @@ def test_the_quick_form() -> None:
         ("1a", "784 sigmoid, Adam", 8),
         ("1i", "784 ReLU, Adam", 8),
     ]
-    assert all(verdict.holds is None for verdict in outcome.result.verdicts)
+    decided = [claim for claim, verdict in outcome.result.claims if verdict.holds is not None]
+    assert decided == ["the networks have p = 623,290 and 1,553,220 weights"]
 
 
 @needs_data
@@ -184,6 +206,7 @@ def test_the_quick_form() -> None:
 def test_almost_all_ranks_are_at_most_ten() -> None:
     """Figure 1b: at least 95 % for MNIST, K = 784, k = 60; and the same for k = 30, 90 and for all weights."""
     outcome = perform(find("fedlrgd-rank"))
-    assert outcome.result.status == "ok"
+    wrong = [claim for claim, verdict in outcome.result.claims if verdict.holds is False]
+    assert wrong == ["1b: about half of the ranks are at most 5 (25 % to 75 %)"]  # all are
     assert min(shares(outcome, "≤ 10")["1b"]) >= 0.95
     assert min(shares(outcome, "test accuracy")["1b"]) >= 0.975
