@@ -7,7 +7,7 @@ Seconds for a round of one exchange, in which
 beside the same rounds in one process and in worker processes (`processes`). Medians, computation included, and the load
 of the machine before each, because all five participants share it. Needs NVFlare:
 
-    PYTHON=… python benchmarks/bench_sites.py [--rounds 20] [--small]
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-nvflare/bin/python benchmarks/bench_sites.py [--rounds 30] [--small]
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def serve(kit: Kit, more: Mapping[str, str], say: Callable[[str], None]) -> None
     handlers = {one: signal.signal(one, _raise) for one in (signal.SIGINT, signal.SIGTERM)}
     log = kit.folder / "daemon.log"
     try:
-        _watch(command, environment, log, say)
+        _watch(command, environment, log, say, gives_up=kit.kind == "server")
     except _Stop:
         say(f"{kit.name}: stopping")
     finally:
@@ -64,7 +64,11 @@ def _raise(number: int, frame: FrameType | None) -> None:
     raise _Stop
 
 
-def _watch(command: list[str], environment: Mapping[str, str], log: Path, say: Callable[[str], None]) -> None:
+def _watch(
+    command: list[str], environment: Mapping[str, str], log: Path, say: Callable[[str], None], gives_up: bool
+) -> None:
+    """Start the daemon, and start it again when it ends. A site waits for its server as long as it takes; a server that
+    cannot start, because its port is taken, say, is given up."""
     restarts = 0
     while True:
         began = time.monotonic()
@@ -85,11 +89,12 @@ def _watch(command: list[str], environment: Mapping[str, str], log: Path, say: C
             _reap(process.pid)
         if time.monotonic() - began > SOUND:
             restarts = 0
-        if restarts >= len(PAUSES):
+        if gives_up and restarts >= len(PAUSES):
             raise TransportError(f"the daemon ended {restarts + 1} times in a row; {log} says why")
-        say(f"the daemon ended with status {process.returncode}; it is started again in {PAUSES[restarts]:g} s")
+        pause = PAUSES[min(restarts, len(PAUSES) - 1)]
+        say(f"the daemon ended with status {process.returncode}; it is started again in {pause:g} s ({log} says more)")
         end_descendants(os.getpid())
-        time.sleep(PAUSES[restarts])
+        time.sleep(pause)
         restarts += 1
 
 
