@@ -7,7 +7,6 @@ import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -17,6 +16,7 @@ from fedsolve.deploy import daemon
 from fedsolve.deploy.admin import Admin
 from fedsolve.deploy.job_folder import STOPPED
 from fedsolve.deploy.kits import open_kit
+from fedsolve.deploy.library import Json
 from fedsolve.deploy.project_file import read_project
 from fedsolve.deploy.provisioning import AUTHORITY, provision
 from fedsolve.deploy.submission import Submission
@@ -108,12 +108,12 @@ def submit(file: Path, kit: Path, asked: Asked, as_json: bool) -> int:
     return _tell(outcome, folder, run, as_json)
 
 
-def _tell(outcome: dict[str, Any], folder: RunFolder, run: Submission, as_json: bool) -> int:
+def _tell(outcome: Json, folder: RunFolder, run: Submission, as_json: bool) -> int:
     """What came of a run: its summary, or why there is none."""
     status, message = str(outcome["status"]), str(outcome["message"])
     summary_file = folder.path / SUMMARY
     whole = summary_file.is_file() and status not in ("error", STOPPED) and outcome.get("error") is None
-    summary: dict[str, Any] = json.loads(summary_file.read_text()) if whole else {"status": status, "message": message}
+    summary: Json = json.loads(summary_file.read_text()) if whole else {"status": status, "message": message}
     summary |= {"jobs": len(run.account) + 1, "account": run.account}
 
     def show(console: Console) -> None:
@@ -138,7 +138,7 @@ def _folder(what: server_file.ServerFile, file: Path, output: Path | None, resum
     return Path("runs") / f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def _submitted(folder: Path) -> dict[str, Any]:
+def _submitted(folder: Path) -> Json:
     try:
         found = json.loads((folder / SUBMITTED).read_text())
     except (OSError, ValueError):

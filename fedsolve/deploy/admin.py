@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fedsolve.deploy import library, messages
 from fedsolve.deploy.kits import Kit
+from fedsolve.deploy.library import Flare, Json
 from fedsolve.errors import ConfigError, TransportError
 
 T = TypeVar("T")
@@ -48,7 +49,7 @@ class Admin:
 
     def __init__(self, kit: Kit, patience: float = PATIENCE) -> None:
         self.kit, self.patience = kit, patience
-        self._session: Any = None
+        self._session: Flare = None
         self._spec = library.module(_SPEC)
 
     def __enter__(self) -> Admin:
@@ -66,12 +67,12 @@ class Admin:
 
     def status(self, job: str) -> str:
         """The status of a job, in NVFlare's words."""
-        found: Mapping[str, Any] = self._do(lambda session: session.get_job_meta(job))
+        found: Mapping[str, object] = self._do(lambda session: session.get_job_meta(job))
         return str(found.get("status", ""))
 
-    def jobs(self) -> list[dict[str, Any]]:
+    def jobs(self) -> list[Json]:
         """All jobs at the server, the newest first."""
-        found: list[dict[str, Any]] = self._do(lambda session: session.list_jobs(reverse=True))
+        found: list[Json] = self._do(lambda session: session.list_jobs(reverse=True))
         return found
 
     def sites(self) -> list[SiteSeen]:
@@ -87,7 +88,7 @@ class Admin:
         info = self._do(lambda session: session.get_system_info())
         return Running(tuple(str(one.job_id) for one in info.job_info), info.server_info.start_time)
 
-    def progress(self, job: str, since: int) -> list[dict[str, Any]]:
+    def progress(self, job: str, since: int) -> list[Json]:
         """The rounds of a job after the first `since`; none if it does not answer."""
         found = self._tell(job, messages.PROGRESS, {"since": since})
         return list(found.get("rows", ())) if found else []
@@ -102,17 +103,17 @@ class Admin:
         """Fetch what a job left; returns its folder."""
         return Path(str(self._do(lambda session: session.download_job_result(job, str(folder)))))
 
-    def _tell(self, job: str, topic: str, data: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _tell(self, job: str, topic: str, data: Mapping[str, object]) -> Json | None:
         """A command to a job's controller; None if it is not there yet, or not any more."""
         try:
-            found: dict[str, Any] = self._do(lambda session: session.do_app_command(job, topic, dict(data)))
+            found: Json = self._do(lambda session: session.do_app_command(job, topic, dict(data)))
         except (self._spec.JobNotRunning, self._spec.JobNotFound, self._spec.NoReply, self._spec.InternalError):
             return None
         return found
 
     # ── the connection ──
 
-    def _do(self, ask: Callable[[Any], T]) -> T:
+    def _do(self, ask: Callable[[Flare], T]) -> T:
         until = time.monotonic() + self.patience
         while True:
             try:

@@ -11,13 +11,13 @@ import math
 import queue
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from nvflare.apis.controller_spec import Task, TaskCompletionStatus
 from nvflare.apis.shareable import Shareable
 
 from fedsolve.deploy import messages
 from fedsolve.deploy.executor import mark_of
+from fedsolve.deploy.library import Flare
 from fedsolve.errors import TransportError
 
 LOOK = 0.2  # seconds between two looks at whether to give up
@@ -134,7 +134,7 @@ class NVFlareCarrier:
         for name, data in requests.items():
             groups.setdefault((id(data), name in self._knows), []).append(name)
 
-        def receive(client_task: Any, fl_ctx: Any) -> None:  # NVFlare passes these by name
+        def receive(client_task: Flare, fl_ctx: Flare) -> None:  # NVFlare passes these by name
             arrived.put((client_task.client.name, client_task.result))
 
         tasks = []

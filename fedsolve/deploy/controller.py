@@ -11,7 +11,6 @@ import os
 import shutil
 import threading
 from pathlib import Path
-from typing import Any
 
 from nvflare.apis.impl.controller import Controller
 
@@ -19,12 +18,14 @@ from fedsolve.deploy import messages
 from fedsolve.deploy.carrier import NVFlareCarrier
 from fedsolve.deploy.daemon import RUNS
 from fedsolve.deploy.job_folder import LOST, OUTCOME, RESULTS, RUN_FILE, STOPPED
+from fedsolve.deploy.library import Flare, Json
 from fedsolve.deploy.server_run import ServerRun, explained, row_in_words
 from fedsolve.errors import FedsolveError
 from fedsolve.loop.history import Row
 from fedsolve.loop.stopping import QUORUM
 from fedsolve.report.output_folder import CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK
 from fedsolve.runfiles import server_file
+from fedsolve.sites.terms import check_run
 
 ENDED = {"status": STOPPED, "message": "somebody stopped the run; its checkpoint is at the server"}
 CHECK_PERIOD = 0.02  # seconds between NVFlare's looks at its tasks
@@ -35,12 +36,12 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[Json] = []
         self._lock = threading.Lock()
         self._carrier: NVFlareCarrier | None = None
         self._stopped = threading.Event()
 
-    def start_controller(self, fl_ctx: Any) -> None:
+    def start_controller(self, fl_ctx: Flare) -> None:
         """NVFlare sets the period of its checks on the wrong object, so it is set here."""
         self.communicator._task_check_period = CHECK_PERIOD
         self._engine.register_app_command(messages.PROGRESS, self._progress)
@@ -51,28 +52,29 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         """Tell the carrier when a site asks for a task, and when it gives any sign of life."""
         handle, is_active = self.communicator.process_task_request, self.communicator.client_is_active
 
-        def asked(client: Any, fl_ctx: Any) -> Any:
+        def asked(client: Flare, fl_ctx: Flare) -> Flare:
             if self._carrier is not None:
                 self._carrier.see(client.name)
             return handle(client, fl_ctx)
 
-        def alive(client_name: str, *rest: Any, **named: Any) -> Any:
+        def alive(client_name: str, *rest: Flare, **named: Flare) -> Flare:
             if self._carrier is not None:
                 self._carrier.note_alive(client_name)
             return is_active(client_name, *rest, **named)
 
         self.communicator.process_task_request, self.communicator.client_is_active = asked, alive
 
-    def stop_controller(self, fl_ctx: Any) -> None:
+    def stop_controller(self, fl_ctx: Flare) -> None:
         """Nothing is left to do."""
 
-    def control_flow(self, abort_signal: Any, fl_ctx: Any) -> None:
+    def control_flow(self, abort_signal: Flare, fl_ctx: Flare) -> None:
         """The whole run."""
         job = fl_ctx.get_job_id()
         workspace = self._engine.get_workspace()
         asked = json.loads((Path(workspace.get_app_config_dir(job)) / RUN_FILE).read_text())
-        here = Path(os.environ[RUNS]) / asked["run"]
+        here: Path | None = None
         try:
+            here = Path(os.environ[RUNS]) / check_run(asked["run"])  # nothing that leads out of the folder
             names = server_file.parse(asked["file"]).sites.names
             self._carrier = NVFlareCarrier(
                 names,
@@ -90,7 +92,7 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
             outcome["status"] = LOST  # a site whose processes were started again is part of the next job
         results = Path(workspace.get_run_dir(job)) / RESULTS
         without = shutil.ignore_patterns(CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK)
-        if here.is_dir():
+        if here is not None and here.is_dir():
             shutil.copytree(here, results, ignore=without)
         results.mkdir(exist_ok=True)
         (results / OUTCOME).write_text(json.dumps({name: outcome.get(name) for name in ("status", "message", "error")}))
@@ -99,13 +101,13 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         with self._lock:
             self._rows.append(row_in_words(row))
 
-    def _progress(self, topic: str, data: Any, fl_ctx: Any) -> dict[str, Any]:
+    def _progress(self, topic: str, data: Flare, fl_ctx: Flare) -> Json:
         """The rounds after those that the one who asks has seen."""
         since = data.get("since", 0) if isinstance(data, dict) else 0
         with self._lock:
             return {"rows": self._rows[since:], "count": len(self._rows)}
 
-    def _stop(self, topic: str, data: Any, fl_ctx: Any) -> dict[str, Any]:
+    def _stop(self, topic: str, data: Flare, fl_ctx: Flare) -> Json:
         """End the run in order."""
         self._stopped.set()
         return {"stopping": True}

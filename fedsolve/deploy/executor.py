@@ -11,7 +11,6 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from nvflare.apis.event_type import EventType
 from nvflare.apis.executor import Executor
@@ -19,6 +18,7 @@ from nvflare.apis.shareable import Shareable
 
 from fedsolve.deploy import messages
 from fedsolve.deploy.daemon import SITE_FILE
+from fedsolve.deploy.library import Flare
 from fedsolve.sites import SiteProcess
 
 
@@ -30,7 +30,7 @@ class SiteExecutor(Executor):  # type: ignore[misc]  # NVFlare's types are not l
         self._site: SiteProcess | None = None
         self._mark = ""
 
-    def execute(self, task_name: str, shareable: Shareable, fl_ctx: Any, abort_signal: Any) -> Shareable:
+    def execute(self, task_name: str, shareable: Shareable, fl_ctx: Flare, abort_signal: Flare) -> Shareable:
         """The answer to one request."""
         try:
             return self._answer(shareable)
@@ -63,7 +63,7 @@ class SiteExecutor(Executor):  # type: ignore[misc]  # NVFlare's types are not l
             self._site.close()
         self._site, self._mark = None, ""
 
-    def handle_event(self, event_type: str, fl_ctx: Any) -> None:
+    def handle_event(self, event_type: str, fl_ctx: Flare) -> None:
         """End the computing process with the job."""
         if event_type == EventType.END_RUN:
             self._end()

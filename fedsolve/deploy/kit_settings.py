@@ -3,9 +3,7 @@ where, and who starts the processes of a job."""
 
 from __future__ import annotations
 
-from typing import Any
-
-Plain = dict[str, Any]
+from fedsolve.deploy.library import Json
 
 CONTROLLER = "fedsolve.deploy.controller.RunController"
 EXECUTOR = "fedsolve.deploy.executor.SiteExecutor"
@@ -28,7 +26,7 @@ _NOTHING = {
 _OWN = "n:submitter"
 
 
-def authorization() -> Plain:
+def authorization() -> Json:
     """The rights of each role. NVFlare lets a project_admin do anything; here nobody can send code, open a shell, or
     restart what runs at another organisation."""
     lead = {"submit_job": "any", "manage_job": _OWN, "download_job": _OWN, "app_command": _OWN}
@@ -43,7 +41,7 @@ def authorization() -> Plain:
     }
 
 
-def site_resources() -> Plain:
+def site_resources() -> Json:
     """`local/resources.json` of a site: a job can name fedsolve's executor and nothing else."""
     return {
         "format_version": 2,
@@ -67,7 +65,7 @@ def site_resources() -> Plain:
     }
 
 
-def server_resources(jobs: str, snapshots: str) -> Plain:
+def server_resources(jobs: str, snapshots: str) -> Json:
     """`local/resources.json` of the server: a job can name fedsolve's controller and nothing else.
 
     jobs, snapshots  folders of this server's own; NVFlare's default is one under /tmp for all projects

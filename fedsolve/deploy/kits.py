@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from fedsolve.deploy import library
+from fedsolve.deploy.library import Json
 from fedsolve.errors import ConfigError
 
 Kind = Literal["server", "site", "user"]
@@ -38,7 +39,7 @@ def open_kit(folder: Path, kind: Kind) -> Kit:
     if found != kind:
         raise ConfigError(f"{folder} is the kit of a {found}, and this command needs that of a {kind}")
     try:
-        settings: dict[str, Any] = json.loads((startup / _FILES[kind]).read_text())
+        settings: Json = json.loads((startup / _FILES[kind]).read_text())
         subject = _subject(startup / ("server.crt" if kind == "server" else "client.crt"))
         project = settings["admin"]["project_name"] if kind == "user" else settings["servers"][0]["name"]
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:

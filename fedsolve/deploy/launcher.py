@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
+
+from fedsolve.deploy.library import Flare, Json
 
 MOST = 5  # times that one job's process is started again
 PAUSE = 0.5  # seconds before each
@@ -21,7 +22,7 @@ class RelaunchingHandle:
     launch  starts it, and returns NVFlare's own handle of it
     """
 
-    def __init__(self, launch: Callable[[], Any]) -> None:
+    def __init__(self, launch: Callable[[], Flare]) -> None:
         self._launch = launch
         self._current = launch()
         self._ended = False
@@ -31,7 +32,7 @@ class RelaunchingHandle:
         self._ended = True
         self._current.terminate()
 
-    def poll(self) -> Any:
+    def poll(self) -> Flare:
         """The return code, in NVFlare's words."""
         return self._current.poll()
 
@@ -53,7 +54,7 @@ class RelaunchingHandle:
 class RelaunchingLauncher(ClientProcessJobLauncher):  # type: ignore[misc]  # NVFlare's types are not looked at
     """The launcher of a site: set in the `local/resources.json` of its kit, not by a job."""
 
-    def launch_job(self, job_meta: dict[str, Any], fl_ctx: Any) -> RelaunchingHandle:
+    def launch_job(self, job_meta: Json, fl_ctx: Flare) -> RelaunchingHandle:
         """Start the process of a job."""
         launch = super().launch_job
         return RelaunchingHandle(lambda: launch(job_meta, fl_ctx))

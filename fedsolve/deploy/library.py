@@ -6,10 +6,14 @@ import importlib
 import importlib.util
 from importlib.metadata import version
 from types import ModuleType
+from typing import Any, TypeAlias
 
 from fedsolve.errors import ConfigError
 
 WANTED = "2.9."
+
+Flare: TypeAlias = Any  # an object of NVFlare's, whose types are not looked at
+Json: TypeAlias = dict[str, Any]  # an object of JSON
 
 
 def module(name: str) -> ModuleType:

@@ -7,9 +7,9 @@ import io
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 from fedsolve.deploy import kit_settings, library
+from fedsolve.deploy.library import Json
 from fedsolve.deploy.project_file import Project
 from fedsolve.errors import ConfigError, StorageError
 
@@ -56,7 +56,7 @@ def _build(project: Project, authority: Path) -> Path:
     return folders[-1]
 
 
-def _described(project: Project) -> dict[str, Any]:
+def _described(project: Project) -> Json:
     """The project as NVFlare describes one."""
     server = {
         "name": project.server.host,

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from fedsolve.algorithms.base import Algorithm
+from fedsolve.deploy.library import Json
 from fedsolve.errors import FedsolveError, QuorumNotReached
 from fedsolve.federation.session import Session
 from fedsolve.inference import StandardErrors
@@ -53,7 +53,7 @@ class ServerRun:
     command: str
     folder: Path
 
-    def execute(self, carrier: Carrier, on_round: Callable[[Row], None]) -> dict[str, Any]:
+    def execute(self, carrier: Carrier, on_round: Callable[[Row], None]) -> Json:
         """Run it, or go on with it, and write its folder; returns what is in summary.json. Raises FedsolveError."""
         what = server_file.parse(self.text)
         label, entry = what.entry()
@@ -115,7 +115,7 @@ def _named(result: Run, session: Session) -> Run:
 
 def _written(
     what: ServerFile, result: Run, label: str, folder: RunFolder, session: Session, command: str, text: str
-) -> dict[str, Any]:
+) -> Json:
     """Write everything that a run folder has."""
     clients = [
         {"name": name, "samples": info.samples, "weight": info.weight} for name, info in session.fed.info.items()
@@ -155,13 +155,13 @@ def _written(
     return summary
 
 
-def explained(error: FedsolveError) -> dict[str, Any]:
+def explained(error: FedsolveError) -> Json:
     """How a run that could not be finished ended, in plain values."""
     kind = QUORUM if isinstance(error, QuorumNotReached) else "error"
     return {"status": kind, "error": type(error).__name__, "message": " ".join(str(error).split())}
 
 
-def row_in_words(row: Row) -> dict[str, Any]:
+def row_in_words(row: Row) -> Json:
     """What is told of a round while the run goes on."""
     wanted = ("round", "value", "gradient_norm", "bytes_up", "bytes_down")
     return {name: to_plain(getattr(row, name)) for name in wanted}

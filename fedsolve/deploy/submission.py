@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from fedsolve.deploy.admin import Admin
 from fedsolve.deploy.job_folder import LOST, OUTCOME, RESULTS, write_job
+from fedsolve.deploy.library import Json
 from fedsolve.errors import TransportError
 from fedsolve.runfiles.server_file import ServerFile
 
@@ -42,7 +42,7 @@ class Submission:
     text: str
     command: str
     say: Callable[[str], None]
-    on_row: Callable[[dict[str, Any]], None]
+    on_row: Callable[[Json], None]
     run: str = field(default_factory=lambda: secrets.token_hex(8))
     attempts: int = 5
     wait: float = WAIT
@@ -50,7 +50,7 @@ class Submission:
     account: list[str] = field(default_factory=list)
     job: str | None = None
 
-    def execute(self, folder: Path) -> dict[str, Any]:
+    def execute(self, folder: Path) -> Json:
         """Run it to its end and put what it left into `folder`; returns how it ended. Raises TransportError when the
         last of the jobs died too."""
         with tempfile.TemporaryDirectory(prefix="fedsolve-") as temporary:
@@ -69,7 +69,7 @@ class Submission:
             return said
         return f"{said}: {'; '.join(self.account)}. `fedsolve submit … --resume` goes on from its checkpoint"
 
-    def _attempt(self, place: Path, attempt: int) -> dict[str, Any] | None:
+    def _attempt(self, place: Path, attempt: int) -> Json | None:
         """One job; None if it died."""
         sites = self._connected_sites(begins=attempt == 1)
         name = f"fedsolve-{self.run}-{attempt}"
@@ -87,7 +87,7 @@ class Submission:
             self.account.append(f"job {self.job} ended with {ended.partition(':')[2] or ended} before the run did")
             return None
         found.rename(place / "left")
-        plain: dict[str, Any] = json.loads((place / "left" / OUTCOME).read_text())
+        plain: Json = json.loads((place / "left" / OUTCOME).read_text())
         if plain["status"] == LOST:
             self.account.append(f"job {self.job} lost a site: {plain['message']}")
             return None

@@ -23,6 +23,13 @@ MOST_TEXT = 2**22  # characters
 _RUN = re.compile(r"[0-9a-f]{8,64}")
 
 
+def check_run(run: object) -> str:
+    """What a run is called, which also names its folders: nothing but digits. Raises ConfigError for anything else."""
+    if not isinstance(run, str) or not _RUN.fullmatch(run):
+        raise ConfigError(f"a run's name is 8 to 64 hexadecimal digits, got {run!r}")
+    return run
+
+
 @dataclass(frozen=True)
 class HeldOut:
     """The share of its rows that each site sets aside to judge the model by, and the seed that draws them."""
@@ -62,8 +69,7 @@ class Terms:
     version: str = __version__
 
     def __post_init__(self) -> None:
-        if not isinstance(self.run, str) or not _RUN.fullmatch(self.run):
-            raise ConfigError(f"a run's name is 8 to 64 hexadecimal digits, got {self.run!r}")
+        check_run(self.run)
 
     def asking(self, protocols: Mapping[str, object]) -> Terms:
         """These terms with the protocols of a run."""

@@ -81,6 +81,12 @@ def test_what_are_no_terms_is_said(text: str) -> None:
         Terms.from_json(text)
 
 
+@pytest.mark.parametrize("run", ["", "../../etc/cron.d", "abc", "ABCDEF0123", "0" * 65, "0123456/", 7, None])
+def test_a_run_is_called_by_digits_which_name_its_folders(run: object) -> None:
+    with pytest.raises(ConfigError, match="8 to 64 hexadecimal digits"):
+        Terms(run)  # type: ignore[arg-type]
+
+
 def test_another_version_is_said_before_anything_is_read(tmp_path: Path) -> None:
     found = hospitals(tmp_path)
     (tmp_path / "arden.csv").unlink()
