@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import fill
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from fedsolve.report.figures import Figure
+from fedsolve.report.figures import Figure, scale_axis
 from fedsolve.reproduce.figures import Curve, distinct_looks, draw_curves, legend_below
 from fedsolve.reproduce.harness import Seeds
 from fedsolve.reproduce.result import Cell, Column, Measured
@@ -18,7 +19,8 @@ from fedsolve.reproduce.shed.problems import Problem
 
 GAP = 1e-10  # f − f*, of all counts
 FLOOR = 1e-14  # what is drawn of gaps that rounding made
-POINTS = 300  # of a curve
+POINTS = 200  # of a curve, on a linear and on a logarithmic axis each
+LETTERS = 90  # of all titles beside each other
 DEGRADED, NOT_DEGRADED = 1.5, 1.25  # times the rounds where agents are alike
 Counted: TypeAlias = Literal["iterations", "rounds", "vectors", "bytes", "hessians"]
 AXES: dict[Counted, str] = {"rounds": "communication rounds", "vectors": "vectors sent by an agent"}
@@ -95,8 +97,11 @@ class Comparison:
                 axis = grid[row][column]
                 found = {method: one for (where, method), one in self.traces.items() if where == problem}
                 draw_curves(axis, {name: _curve(one, counted) for name, one in found.items()}, over=label, looks=looks)
-                axis.set_ylabel("f − f*")
-            grid[0][column].set_title(problem, fontsize=10)
+                ends = [_counts(one, counted)[-1] for several in found.values() for one in several]
+                scale_axis(axis, [0, 1, *ends], ends, "{:,.0f}".format)  # AGD's thousands would squash the others
+                axis.tick_params(labelsize=8)
+                axis.set_ylabel("f − f*" if column == 0 else "")
+            grid[0][column].set_title(fill(problem, LETTERS // len(self.abouts)), fontsize=10)
         legend_below(figure, grid.ravel().tolist())
 
 
@@ -153,7 +158,8 @@ def _counts(trace: Trace, counted: Counted) -> Sequence[float]:
 def _curve(traces: Sequence[Trace], counted: Counted) -> Curve:
     """Gaps at the same places for all seeds; between two iterates the gap is that of the earlier one."""
     ends = sorted(_counts(one, counted)[-1] for one in traces)
-    places = np.linspace(0.0, ends[len(ends) // 2], POINTS)
+    end = ends[len(ends) // 2]
+    places = np.unique(np.concatenate([np.linspace(0.0, end, POINTS), np.geomspace(1.0, max(end, 1.0), POINTS)]))
     ys = []
     for one in traces:
         before = np.searchsorted(np.asarray(_counts(one, counted)), places, side="right") - 1

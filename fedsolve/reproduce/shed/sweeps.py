@@ -70,7 +70,8 @@ def mu4(seeds: Seeds, quick: bool) -> Result:
     for claim, (ratio, bound, least) in new.items():
         before = old[claim]
         same = _holds(ratio, bound, least) == _holds(*before)
-        said = f"{ratio:.3g} times at 1e-4, {before[0]:.3g} at 1e-5"
+        answers = [f"{one[0]:.3g} times, {'yes' if _holds(*one) else 'no'}" for one in ((ratio, bound, least), before)]
+        said = f"at 1e-4 {answers[0]}; at 1e-5 {answers[1]}"
         claims.append((f"as at 1e-5: {claim}", stated(same, said, quick)))
     return Result(
         columns=found.columns, rows=found.rows(), claims=claims, notes=(*found.notes, _SMALLER), draw=found.draw
