@@ -33,6 +33,8 @@ from fedsolve.report.comparison import Comparison, Trace
 from fedsolve.report.figures import convergence, rendered
 from fedsolve.report.html_parts import Html
 from fedsolve.report.output_folder import COSTS_FIGURE, HELD_OUT
+from fedsolve.report.summary import sent_by_purpose
+from fedsolve.report.tables import size
 from fedsolve.runfiles import keys
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
@@ -80,6 +82,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         folder.write_summary(summary)
     command = _command("run", file, output)
     inferred, forest = coefficients.asked(what, result, folder, summary)
+    _note_later(result, folder, summary)
     about = _about(what, problem, folder, {label: result}, f"{label} on {problem.data.name}", command, text)
     about = replace(about, inferred=inferred, forest=forest)
     folder.write_report(pages.run_page(about, result, summary, gained))
@@ -92,6 +95,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
             console.print(escape(start.sentence))
         if not ended:
             console.print(_scores(summary))
+        console.print(_sent(summary))
         coefficients.show(console, inferred)
         if result.evaluation is not None:
             console.print(held_out.terminal(result.evaluation))
@@ -375,6 +379,8 @@ def _execute(
             on_round=several(folder.append, show, *loggers),
             min_rows=budget.min_rows,
         )
+    if start is not None and start.ledger is not None and result.session is not None:
+        result.session.earlier.append(("warm start", start.ledger))
     return replace(result, model=problem.named(result.model))
 
 
@@ -391,6 +397,13 @@ def _finish(problem: Problem, result: Run, label: str, folder: RunFolder, start:
         summary["warm_start"] = start.said
     folder.write_run(result, summary)
     return summary
+
+
+def _note_later(result: Run, folder: RunFolder, summary: Summary) -> None:
+    """Add what was asked after the run to its accounts."""
+    summary["sent"] = sent_by_purpose(result.all_sent())
+    folder.write_ledger(result)
+    folder.write_summary(summary)
 
 
 def _gained(result: Run, protocol: FederationGain) -> FederationGains | str:
@@ -450,6 +463,14 @@ def _scores(summary: Summary) -> str:
     said = [f"{value:.4g} on the {where}ing data" for where, value in summary["scores"].items() if value is not None]
     kind = summary["score"]
     return f"{kind[:1].upper()}{kind[1:]}: {', '.join(said)}." if said else ""
+
+
+def _sent(summary: Summary) -> str:
+    """All that was sent, of which the table has what fitted the model."""
+    whole = summary["sent"]["all"]
+    parts = [f"{name} {size(one['bytes_up'])}" for name, one in summary["sent"].items() if name != "all"]
+    up, down = size(whole["bytes_up"]), size(whole["bytes_down"])
+    return f"In all, the sites sent {up} ({', '.join(parts)}) and received {down}."
 
 
 def _notice(console: Console, *results: Run) -> None:

@@ -79,7 +79,7 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: Federati
         who_took_part(run, clients),
         section(
             "What left each site",
-            *sent_words.section_parts(run, [getattr(one, "ledger", None) for one in (gains, about.inferred)]),
+            *sent_words.section_parts(run),
         ),
         *(() if listed else (section("Model", *_model(run.model, about.feature_names)),)),
         "" if about.inferred is None else coefficients_section(about.inferred, about.forest),
@@ -89,7 +89,7 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: Federati
         section("How close to the best fit", paragraph(certificate_sentence(run))),
         _convergence(about, {summary["algorithm"]: run}),
         section("History", *_history(run.history)),
-        section("What was sent, in bytes", *accounts.tables(run.ledger)),
+        section("What was sent, in bytes", *accounts.tables(run.all_sent())),
         *((section("Weights", *_model(run.model, about.feature_names)),) if listed else ()),
         _making(about, [(summary["algorithm"], summary["hyper_parameters"])], run.seed),
     )
@@ -119,7 +119,7 @@ def comparison_page(
             element("h3", "What left each site"),
             *sent_words.section_parts(run, level=4),
             element("h3", "What was sent, in bytes"),
-            *accounts.tables(run.ledger, level=4),
+            *accounts.tables(run.all_sent(), level=4),
             element("h3", "Model"),
             *_model(run.model, about.feature_names),
         )
