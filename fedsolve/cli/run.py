@@ -33,6 +33,7 @@ from fedsolve.report.comparison import Comparison, Trace
 from fedsolve.report.figures import convergence, rendered
 from fedsolve.report.html_parts import Html
 from fedsolve.report.output_folder import COSTS_FIGURE, HELD_OUT
+from fedsolve.report.result_words import result_sentences
 from fedsolve.report.summary import sent_by_purpose
 from fedsolve.report.tables import size
 from fedsolve.runfiles import keys
@@ -93,6 +94,8 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         console.print(f"\n{escape(f'{label} on {_described(problem)}')}: {ended}{escape(result.message)}.")
         if start is not None:
             console.print(escape(start.sentence))
+        for said in result_sentences(result, sum(client.n_samples for client in problem.clients), None):
+            console.print(said)
         if not ended:
             console.print(_scores(summary))
         console.print(_sent(summary))
@@ -320,7 +323,7 @@ def _about_comparison(
         files = rendered(comparison_figure.draw(compared, _described(problem)))
         folder.write_figures(files)
     samples = sum(client.n_samples for client in problem.clients)
-    described = f"{_described(problem)}, {samples:,} samples"
+    described = f"{_described(problem)}, {samples:,} rows"
     names = problem.data.feature_names
     measured = f", gradient norm and held-out {compared.score_name}" if compared.score else " and gradient norm"
     shows = f"Distance to the lowest value{measured} against rounds, bytes and seconds"
@@ -436,7 +439,7 @@ def _about(
         if drawn is not None:
             folder.write_figure(drawn, HELD_OUT)
     samples = sum(client.n_samples for client in problem.clients)
-    described = f"{_described(problem)}, {samples:,} samples"
+    described = f"{_described(problem)}, {samples:,} rows"
     outcome = None if isinstance(what.data.target, int) else what.data.target
     return pages.About(title, described, command, figure, text, problem.data.feature_names, drawn, outcome=outcome)
 
@@ -456,7 +459,7 @@ def _where(console: Console, folder: RunFolder) -> None:
 
 
 def _described(problem: Problem) -> str:
-    return f"{problem.data.name}, {len(problem.clients)} clients"
+    return f"{problem.data.name}, {len(problem.clients)} sites"
 
 
 def _scores(summary: Summary) -> str:

@@ -14,10 +14,13 @@ from fedsolve.federation.protocol import collect, steps, what_it_sends
 from fedsolve.inference.evaluation import Evaluation
 from fedsolve.inference.federation_gain import FederationGain
 from fedsolve.inference.standard_errors import StandardErrors
+from fedsolve.loop.few_rows import ROWS_PER_PARAMETER
 from fedsolve.loop.history import Run
 from fedsolve.loop.measure_protocols import Inspect, Measure
+from fedsolve.models import LinearModel
 from fedsolve.report.html_parts import Html, element, paragraph
 from fedsolve.report.tables import listed, size
+from fedsolve.text import printable
 
 MOST_GROUPS = 6  # of sites that sent different things; more are described together
 
@@ -122,7 +125,7 @@ def section_parts(run: Run, level: int = 3) -> list[Html]:
         *parts,
         paragraph(said),
         *map(paragraph, meanings),
-        paragraph((AGREED if _is_declared(run) else "") + LIMITS),
+        paragraph((AGREED if _is_declared(run) else "") + LIMITS + _whether_few(run)),
     ]
 
 
@@ -234,6 +237,19 @@ def _why(purpose: str, call: str) -> str:
 
 def _by_name(call: str) -> str:
     return f"the reply of the step “{call.rpartition('.')[2]}”"
+
+
+def _whether_few(run: Run) -> str:
+    """Whether what is said of few rows applies to this run; empty where that is not known."""
+    if run.session is None or not isinstance(run.model, LinearModel) or not run.session.fed.info:
+        return ""
+    rows = {name: info.samples for name, info in run.session.fed.info.items()}
+    least, coefficients = min(rows, key=rows.__getitem__), run.model.w.size
+    said = f" Here the site with the fewest rows, {printable(least)}, has {rows[least]:,} for {coefficients:,} "
+    said += "coefficient" if coefficients == 1 else "coefficients"
+    if rows[least] >= ROWS_PER_PARAMETER * coefficients:
+        return f"{said}: three or more for each, which is not few."
+    return f"{said}: fewer than three for each, which is few."
 
 
 def _is_declared(run: Run) -> bool:
