@@ -1,4 +1,4 @@
-"""Files and functions stay short enough to be read: limits on lines and on cyclomatic complexity."""
+"""Files and functions stay short enough to be read, and typed: limits on lines, on cyclomatic complexity and on Any."""
 
 from __future__ import annotations
 
@@ -45,6 +45,15 @@ def test_a_function_that_is_too_long_is_found(tmp_path: Path) -> None:
     (tmp_path / "short.py").write_text("class A:\n    def fits(self):\n" + ("    " + body) * 59)
     (tmp_path / "long.py").write_text("@cache\nasync def endless():\n" + body * 60)
     assert too_long(tmp_path) == {"long.py: endless": 61}
+
+
+def test_few_values_may_be_anything() -> None:
+    """How often the word Any stands in the library, lines that import it apart."""
+    lines = [line for path in LIBRARY.rglob("*.py") for line in path.read_text().splitlines()]
+    words = [
+        word for line in lines if not re.match(r"\s*(from|import) ", line) for word in re.findall(r"\bAny\b", line)
+    ]
+    assert len(words) < 150
 
 
 def complaints(folder: Path) -> list[str]:

@@ -114,7 +114,7 @@ class GIANT:
     def round(self, fed: Federation, state: State) -> State:
         state = asked_again(fed, state, partial(self._visit, fed))
         pairs = state.pairs if state.corrected else ()
-        p = direction(state.gradient, pairs, lambda g: fed.mean(self.local_direction, g=g))  # ↓ g ↑ H_j⁻¹ g
+        p = direction(state.gradient, pairs, partial(self._mean_direction, fed))  # ↓ g ↑ H_j⁻¹ g
         eta = np.asarray(self._step_size(fed, state, p))  # ↓ p ↑ losses along it
         if not np.any(eta > 0):
             return state
@@ -123,6 +123,9 @@ class GIANT:
             return reached
         pairs = remember(state.pairs, reached.w - state.w, reached.gradient - state.gradient, self.lbfgs)
         return replace(reached, pairs=pairs, corrected=state.corrected or bool(eta[eta > 0].min() < TOO_LONG))
+
+    def _mean_direction(self, fed: Federation, g: Array) -> Array:
+        return fed.mean(self.local_direction, g=g)
 
     def _visit(self, fed: Federation, w: Array) -> State:
         f, g = fed.mean(self.local_gradient, w=w)

@@ -26,6 +26,16 @@ from fedsolve.wire.storage import write_atomically
 
 
 @dataclass(frozen=True)
+class Lists:
+    """The options that may be repeated."""
+
+    names: Sequence[str] = ()
+    na: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    keep: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Asked:
     """The options of the command."""
 
@@ -35,10 +45,7 @@ class Asked:
     offset: str | None = None
     positive: str | None = None
     loss: str | None = None
-    names: Sequence[str] = ()
-    na: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    keep: Sequence[str] = ()
+    lists: Lists = Lists()  # frozen
     yes: bool = False
     force: bool = False
 
@@ -53,7 +60,7 @@ def init(files: Sequence[str], asked: Asked, as_json: bool) -> int:
         asked.offset,
         _positive(asked.positive),
         asked.loss,
-        Reading(names=_names(asked.names), na=markers(asked.na)),
+        Reading(names=_names(asked.lists.names), na=markers(asked.lists.na)),
     )
     with advice.written_in("init"):
         proposal = _proposed(files, asked, wanted)
@@ -90,10 +97,10 @@ def _proposed(files: Sequence[str], asked: Asked, wanted: Wanted) -> Proposal:
             target=asked.target,
             weight=asked.weight,
             offset=asked.offset,
-            drop=asked.drop,
-            keep=asked.keep,
+            drop=asked.lists.drop,
+            keep=asked.lists.keep,
             reading=wanted.reading,
-            sites=_own_names(asked.names),
+            sites=_own_names(asked.lists.names),
             positive=wanted.positive,
             many_categories=many,
         )

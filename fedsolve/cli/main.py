@@ -1,5 +1,5 @@
 """The command line: `fedsolve init`, `run`, `compare`, `select`, `demo`, `diagnose`, `reproduce`, `datasets`,
-`algorithms` and `predict`.
+`algorithms` and `predict`; between organisations `provision`, `server`, `site`, `submit`, `status` and `stop`.
 
 Exit status 0: done. 2: wrong input, said in one sentence. 1: a fault, a run that diverged or lost its quorum, or an
 experiment whose stated verdict is no. 130: stopped by Ctrl-C.
@@ -21,16 +21,17 @@ from fedsolve.cli import audit as audit_command
 from fedsolve.cli import claims as claims_command
 from fedsolve.cli import costs as cost_command
 from fedsolve.cli import demo as demo_command
+from fedsolve.cli import deployment, listings
 from fedsolve.cli import diagnose as diagnose_command
 from fedsolve.cli import gain as gain_command
 from fedsolve.cli import init as init_command
-from fedsolve.cli import listings
 from fedsolve.cli import predict as predict_command
 from fedsolve.cli import reproduce as reproduce_command
 from fedsolve.cli import run as run_command
 from fedsolve.cli import select as select_command
 from fedsolve.cli.console import Interrupted
 from fedsolve.cli.markers import markers
+from fedsolve.cli.new_rows import Asked
 from fedsolve.errors import CheckpointError, FedsolveError, FedsolveWarning, InputError, QuorumNotReached
 from fedsolve.report.json_values import to_json
 from fedsolve.text import printable
@@ -42,6 +43,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard 
 Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error comes from.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run in the folder.")]
 RunFile = Annotated[Path, typer.Argument(metavar="FILE.toml", show_default=False, help="The run file.")]
+Kit = Annotated[Path, typer.Option("--kit", show_default=False, help="Your start-up kit: the folder of a user.")]
 Folder = Annotated[
     Path | None,
     typer.Option("--output", "-o", show_default=False, help="The folder for the results. (default: runs/NAME-TIME)"),
@@ -150,8 +152,8 @@ def init(
     trace: Traceback = False,
 ) -> int:
     """Write a run file for your own files, one per site. See docs/own-files.md."""
-    listed = [tuple(one or ()) for one in (names, na, drop, keep)]
-    asked = init_command.Asked(target, output, weight, offset, positive, loss, *listed, yes, force)
+    lists = init_command.Lists(names or (), na or (), drop or (), keep or ())
+    asked = init_command.Asked(target, output, weight, offset, positive, loss, lists, yes, force)
     return init_command.init(files, asked, json)
 
 
@@ -383,9 +385,78 @@ def predict(
     trace: Traceback = False,
 ) -> int:
     """Predict with a model that a run has left."""
-    asked = predict_command.Asked(target, drop or [], site, markers(na or []), not no_offset)
+    asked = Asked(target, drop or [], site, markers(na or []), not no_offset)
     wanted = predict_command.Wanted(output, id_ or [], anyway, force)
     return predict_command.predict(model, data, asked, wanted, json)
+
+
+@app.command()
+def provision(
+    file: Annotated[Path, typer.Argument(metavar="PROJECT.toml", show_default=False, help="Who takes part.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the kits.")] = Path("kits"),
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Make a start-up kit, with certificate and key, for the server, each site and each user of a federation."""
+    return deployment.make_kits(file, output, json)
+
+
+@app.command()
+def server(
+    kit: Annotated[Path, typer.Argument(metavar="KIT", show_default=False, help="The server's start-up kit.")],
+    trace: Traceback = False,
+) -> int:
+    """Run the server of a federation, until Ctrl-C."""
+    return deployment.serve(kit)
+
+
+@app.command()
+def site(
+    kit: Annotated[Path, typer.Argument(metavar="KIT", show_default=False, help="The site's start-up kit.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="SITE.toml", show_default=False, help="The site file: its data and its policy.")
+    ],
+    trace: Traceback = False,
+) -> int:
+    """Run a site of a federation, until Ctrl-C: it answers the runs that its policy allows."""
+    return deployment.join(kit, file)
+
+
+@app.command()
+def submit(
+    file: Annotated[
+        Path, typer.Argument(metavar="RUN.toml", show_default=False, help="The server's half of a run file.")
+    ],
+    kit: Kit,
+    output: Folder = None,
+    force: Force = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")] = False,
+    attempts: Annotated[int, typer.Option(min=1, help="How many jobs to try, if they die.")] = 5,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for sites that are not connected.")] = 60.0,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Run an algorithm between the sites of a federation, and write the same folder as `fedsolve run`."""
+    return deployment.submit(file, kit, deployment.Asked(output, force, resume, attempts, wait), json)
+
+
+@app.command()
+def status(kit: Kit, json: Json = False, trace: Traceback = False) -> int:
+    """Show which sites are connected to the server of a federation, and which runs it has."""
+    return deployment.status(kit, json)
+
+
+@app.command()
+def stop(
+    kit: Kit,
+    job: Annotated[
+        str | None, typer.Option("--job", show_default=False, help="The job to stop. (default: all that are running)")
+    ] = None,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Stop runs of yours between sites. Their checkpoints stay, and `fedsolve submit --resume` goes on from them."""
+    return deployment.stop(kit, job, json)
 
 
 def main() -> None:

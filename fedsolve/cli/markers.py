@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fedsolve.data.missing_markers import ALL, Marker
+from fedsolve.data.missing_markers import ALL, Listed, Marker
 from fedsolve.tables.cells import MISSING, key
 
 
@@ -16,7 +16,7 @@ def value(text: str) -> str | int | float:
     return int(found) if found == int(found) else found
 
 
-def markers(given: Sequence[str]) -> dict[str, Marker | Sequence[Marker]] | None:
+def markers(given: Sequence[str]) -> dict[str, Listed] | None:
     """`--na -9 --na chol=0` as in a run file; the usual markers stay. `--na chol=` says that nothing marks a missing
     cell of this column, besides an empty one."""
     if not given:

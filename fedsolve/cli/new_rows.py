@@ -14,7 +14,7 @@ from fedsolve.data.csv_tables import Table, is_number
 from fedsolve.data.dataset import is_missing
 from fedsolve.data.file_formats import numbers_of
 from fedsolve.data.load import format_of
-from fedsolve.data.missing_markers import Na
+from fedsolve.data.missing_markers import Listed, Na
 from fedsolve.data.read_alike import FilesRead
 from fedsolve.data.schema import Categorical, Column
 from fedsolve.data.site_tables import check_codes, check_finite
@@ -42,7 +42,7 @@ class Asked:
     target: str | None = None
     drop: Sequence[str] = ()
     site: str | None = None
-    na: Mapping[str, Na] | None = None
+    na: Mapping[str, Listed] | None = None
     offset: bool = True
 
 
@@ -91,9 +91,8 @@ def _of_table(path: Path, model: Model, wanted: Sequence[str] | None, asked: Ask
         lacking = [name for name in wanted or () if name not in table.columns]
         raise DataError(f"{error}{read.renamed_at(list(table.columns), lacking)}") from None
     kinds = list(model.transform.columns) if model.transform is not None else [None] * len(names)
-    if (needed := None if model.transform is None else model.transform.needed) is None:
-        needed = names
-    looked = [(place, name, kinds[place]) for place, name in enumerate(names) if name in needed]
+    needed = None if model.transform is None else model.transform.needed
+    looked = [(j, name, kinds[j]) for j, name in enumerate(names) if needed is None or name in needed]
     numeric = [name for _, name, kind in looked if not isinstance(kind, Categorical)]
     for name in numeric:
         _check_numbers(table, name)

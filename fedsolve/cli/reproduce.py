@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -89,7 +89,9 @@ def reproduce(name: str | None, wanted: Wanted, as_json: bool) -> int:
         raise
     described = files.write(outcome, folder, command)
     if wanted.save is not None:
-        saved_results.save(outcome, wanted.save, command)
+        # Where the report went does not matter later, except that the full form reads its parts there.
+        again = wanted if wanted.full else replace(wanted, output=None)
+        saved_results.save(outcome, wanted.save, _command(name, again))
 
     def show(console: Console) -> None:
         console.print(f"[bold]{escape(what.title)}[/bold]  [dim]{escape(what.source)}[/dim]")

@@ -34,8 +34,9 @@ from fedsolve.report.figures import convergence, rendered
 from fedsolve.report.html_parts import Html
 from fedsolve.report.output_folder import COSTS_FIGURE, HELD_OUT
 from fedsolve.report.result_words import result_sentences
-from fedsolve.report.summary import sent_by_purpose
+from fedsolve.report.summary import note_later
 from fedsolve.report.tables import size
+from fedsolve.runfiles import coefficients as inference
 from fedsolve.runfiles import keys
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
@@ -82,8 +83,8 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         summary["gain"] = gains.as_plain(gained)
         folder.write_summary(summary)
     command = _command("run", file, output)
-    inferred, forest = coefficients.asked(what, result, folder, summary)
-    _note_later(result, folder, summary)
+    inferred, forest = inference.asked(what, result, folder, summary)
+    note_later(result, folder, summary)
     about = _about(what, problem, folder, {label: result}, f"{label} on {problem.data.name}", command, text)
     about = replace(about, inferred=inferred, forest=forest)
     folder.write_report(pages.run_page(about, result, summary, gained))
@@ -400,13 +401,6 @@ def _finish(problem: Problem, result: Run, label: str, folder: RunFolder, start:
         summary["warm_start"] = start.said
     folder.write_run(result, summary)
     return summary
-
-
-def _note_later(result: Run, folder: RunFolder, summary: Summary) -> None:
-    """Add what was asked after the run to its accounts."""
-    summary["sent"] = sent_by_purpose(result.all_sent())
-    folder.write_ledger(result)
-    folder.write_summary(summary)
 
 
 def _gained(result: Run, protocol: FederationGain) -> FederationGains | str:

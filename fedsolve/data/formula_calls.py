@@ -7,14 +7,16 @@ categories and the range of a column in the schema) or left open, to be learned 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import Protocol, TypeGuard, cast, get_args
 
 from fedsolve.data.formula_arithmetic import ARITHMETIC, FUNCTIONS, called, columns_in, written
 from fedsolve.data.formula_factors import (
     HIGHEST,
     MOST_KNOTS,
+    Beyond,
     BSplines,
     Category,
     Factor,
@@ -28,11 +30,12 @@ from fedsolve.data.schema import Categorical, Column, Numeric
 from fedsolve.errors import ConfigError, UnknownName
 from fedsolve.tables.cells import key
 from fedsolve.text import shortened
+from fedsolve.typing import Array
 
 # By the names that formulaic, patsy and R have for them.
 CODINGS = {"treatment", "sum", "helmert", "diff", "poly", "SAS"}
 _CONTRASTS = {"Treatment": "treatment", "Sum": "sum", "Helmert": "helmert", "Diff": "diff", "Poly": "poly"}
-_ARGUMENTS: dict[str, dict[str, Any]] = {
+_ARGUMENTS: dict[str, dict[str, object]] = {
     "bs": {
         "df": None,
         "knots": None,
@@ -78,6 +81,21 @@ class Terms:
 # ── categories ──
 
 
+class Table(Protocol):
+    """A data frame, as far as it is used."""
+
+    def to_numpy(self) -> Array:
+        """Its cells."""
+
+
+class Contrasts(Protocol):
+    """formulaic's object for a coding, as far as it is used."""
+
+    def get_coding_matrix(self, levels: list[str], *, reduced_rank: bool) -> Table:
+        """A row for each level."""
+        ...
+
+
 @dataclass(frozen=True)
 class Coding:
     """A column of categories, and how they are compared.
@@ -91,13 +109,13 @@ class Coding:
     kind: str = "treatment"
     base: str | None = None
 
-    def contrasts(self, module: Any) -> Any:
+    def contrasts(self, module: ModuleType) -> Contrasts:
         """formulaic's object for it; `module` is formulaic.transforms.contrasts."""
         name = self.kind if self.kind.isupper() else self.kind.capitalize()
-        kind = getattr(module, f"{name}Contrasts")
+        kind: Callable[..., Contrasts] = getattr(module, f"{name}Contrasts")
         return kind() if self.base is None else kind(base=self.base)
 
-    def category(self, module: Any, reduced: bool) -> Category:
+    def category(self, module: ModuleType, reduced: bool) -> Category:
         """The factor, with a reference or without."""
         matrix = self.contrasts(module).get_coding_matrix(list(self.levels), reduced_rank=reduced)
         return Category(self.column, tuple(tuple(float(one) for one in row) for row in matrix.to_numpy()))
@@ -138,7 +156,7 @@ def _levels(column: Categorical) -> tuple[str, ...]:
     return (*shown, "other") if column.unseen == "other" else tuple(shown)
 
 
-def _contrast(how: ast.expr, terms: Terms) -> tuple[str, Any]:
+def _contrast(how: ast.expr, terms: Terms) -> tuple[str, object]:
     """Which coding, and the reference if one is given."""
     inner = how.func if isinstance(how, ast.Call) else how
     match inner:
@@ -200,7 +218,7 @@ def _source(tree: ast.expr, terms: Terms) -> str:
     return written(tree)
 
 
-def _arguments(name: str, tree: ast.Call, terms: Terms) -> dict[str, Any]:
+def _arguments(name: str, tree: ast.Call, terms: Terms) -> dict[str, object]:
     """The arguments after the first, by name, with what holds where they are not given."""
     known = _ARGUMENTS[name]
     if len(tree.args) - 1 > len(known):
@@ -213,7 +231,7 @@ def _arguments(name: str, tree: ast.Call, terms: Terms) -> dict[str, Any]:
     return {**known, **{key: literal(value, terms) for key, value in given.items()}}
 
 
-def literal(node: ast.expr, terms: Terms) -> Any:
+def literal(node: ast.expr, terms: Terms) -> object:
     """A number, a text, true, false or none, or a list of numbers, that is written out."""
     try:
         value = ast.literal_eval(node)
@@ -226,23 +244,23 @@ def literal(node: ast.expr, terms: Terms) -> Any:
     raise terms.error(f"{shortened(written(node))} is no number, text or list of numbers that is written out")
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
-def _number(name: str, value: Any, terms: Terms) -> float:
+def _number(name: str, value: object, terms: Terms) -> float:
     if not _is_number(value):
         raise terms.error(f"{name} is a number, got {shortened(value)}")
     return float(value)
 
 
-def _whole(name: str, value: Any, least: int, most: int, terms: Terms) -> int:
+def _whole(name: str, value: object, least: int, most: int, terms: Terms) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise terms.error(f"{name} is a whole number from {least} to {most}, got {shortened(value)}")
     return value
 
 
-def _flag(name: str, value: Any, terms: Terms) -> bool:
+def _flag(name: str, value: object, terms: Terms) -> bool:
     if not isinstance(value, bool):
         raise terms.error(f"{name} is True or False, got {shortened(value)}")
     return value
@@ -251,7 +269,7 @@ def _flag(name: str, value: Any, terms: Terms) -> bool:
 # ── splines ──
 
 
-def _b_splines(source: str, given: Mapping[str, Any], terms: Terms) -> BSplines:
+def _b_splines(source: str, given: Mapping[str, object], terms: Terms) -> BSplines:
     degree = _whole("degree", given["degree"], 1, HIGHEST, terms)
     intercept = _flag("include_intercept", given["include_intercept"], terms)
     low, high = _bounds(source, given, terms)
@@ -259,7 +277,7 @@ def _b_splines(source: str, given: Mapping[str, Any], terms: Terms) -> BSplines:
     return BSplines(source, low, high, inner, knots is None, knots, _beyond(given, terms), degree, intercept)
 
 
-def _natural_splines(source: str, given: Mapping[str, Any], terms: Terms) -> NaturalSplines:
+def _natural_splines(source: str, given: Mapping[str, object], terms: Terms) -> NaturalSplines:
     if given["constraints"] not in (None, "center"):
         raise terms.error(f"constraints is 'center' or left out, got {shortened(given['constraints'])}")
     centred = given["constraints"] == "center"
@@ -270,7 +288,7 @@ def _natural_splines(source: str, given: Mapping[str, Any], terms: Terms) -> Nat
     return NaturalSplines(source, low, high, inner, knots is None, knots, _beyond(given, terms), centred)
 
 
-def _bounds(source: str, given: Mapping[str, Any], terms: Terms) -> tuple[float, float]:
+def _bounds(source: str, given: Mapping[str, object], terms: Terms) -> tuple[float, float]:
     """Where a spline begins and ends: as the formula says, or as the schema declares of the column."""
     column = terms.known.get(source.strip("`"))
     declared = (column.low, column.high) if isinstance(column, Numeric) else (None, None)
@@ -290,7 +308,7 @@ def _bounds(source: str, given: Mapping[str, Any], terms: Terms) -> tuple[float,
 
 
 def _knots(
-    given: Mapping[str, Any], least: int, low: float, high: float, terms: Terms
+    given: Mapping[str, object], least: int, low: float, high: float, terms: Terms
 ) -> tuple[int, tuple[float, ...] | None]:
     """How many inner knots there are, and where; None if that is to be learned."""
     df, knots = given["df"], given["knots"]
@@ -307,7 +325,8 @@ def _knots(
     return len(inner_knots), inner_knots
 
 
-def _beyond(given: Mapping[str, Any], terms: Terms) -> Any:
-    if given["extrapolation"] not in ("raise", "clip", "extend"):
-        raise terms.error(f"extrapolation is 'raise', 'clip' or 'extend', got {shortened(given['extrapolation'])}")
-    return given["extrapolation"]
+def _beyond(given: Mapping[str, object], terms: Terms) -> Beyond:
+    for known in get_args(Beyond):
+        if given["extrapolation"] == known:
+            return cast(Beyond, known)
+    raise terms.error(f"extrapolation is 'raise', 'clip' or 'extend', got {shortened(given['extrapolation'])}")

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 from fedsolve.data.formula_arithmetic import LONGEST, called, syntax
 from fedsolve.data.formula_calls import Coding, Terms, coding_of, factor_of
@@ -29,8 +29,10 @@ from fedsolve.text import shortened
 MOST_TERMS = 2_000
 _LEFT = re.compile(r"^\s*(?:`(?P<quoted>[^`]+)`|(?P<plain>[\w.]+))\s*$")
 
+Parsed: TypeAlias = Any  # terms, factors and structures of formulaic, which declares no types
 
-def formulaic() -> Any:
+
+def formulaic() -> SimpleNamespace:
     """What is used of formulaic. Raises ConfigError if it is not installed."""
     try:
         import formulaic as lib
@@ -99,7 +101,7 @@ def has_intercept(formula: str) -> bool:
 # ── terms ──
 
 
-def _terms(lib: Any, right: str, known: Mapping[str, Column]) -> list[Any]:
+def _terms(lib: SimpleNamespace, right: str, known: Mapping[str, Column]) -> list[Parsed]:
     """The terms of the right-hand side. Raises ConfigError for what formulaic cannot read, and for too many."""
     parser = lib.Parser(feature_flags=set())
     context = {"__formulaic_variables_available__": list(known)}
@@ -116,14 +118,14 @@ def _terms(lib: Any, right: str, known: Mapping[str, Column]) -> list[Any]:
     return list(ordered)
 
 
-def _check_size(node: Any, columns: int) -> None:
+def _check_size(node: Parsed, columns: int) -> None:
     if (size := _size(node, columns)) > MOST_TERMS:
         raise ConfigError(
             f"a formula has at most {MOST_TERMS:,} terms, and this one up to {size:,.0f}: interact fewer columns"
         )
 
 
-def _size(node: Any, columns: int) -> float:
+def _size(node: Parsed, columns: int) -> float:
     """A bound on the number of terms, before they are multiplied out."""
     if not hasattr(node, "operator"):
         return 1
@@ -142,12 +144,12 @@ def _size(node: Any, columns: int) -> float:
     return {"*": a + b + a * b, ":": a * b}.get(symbol, a + b)
 
 
-def _factors(terms: Sequence[Any]) -> dict[str, Any]:
+def _factors(terms: Sequence[Parsed]) -> dict[str, Parsed]:
     """formulaic's factors by their text, in the order of the formula, without numbers."""
     return {one.expr: one for term in terms for one in term.factors if one.eval_method.value != "literal"}
 
 
-def _factor(factor: Any, known: Mapping[str, Column]) -> Factor | Coding:
+def _factor(factor: Parsed, known: Mapping[str, Column]) -> Factor | Coding:
     """What one factor is, by the list of what is allowed."""
     by_name = factor.eval_method.value == "lookup"
     tree: ast.expr = ast.Name(factor.expr) if by_name else syntax(factor.expr)
@@ -160,7 +162,9 @@ def _factor(factor: Any, known: Mapping[str, Column]) -> Factor | Coding:
 # ── what formulaic makes of them ──
 
 
-def _structure(lib: Any, terms: Sequence[Any], made: Mapping[str, Factor | Coding]) -> tuple[list[Any], bool]:
+def _structure(
+    lib: SimpleNamespace, terms: Sequence[Parsed], made: Mapping[str, Factor | Coding]
+) -> tuple[list[Parsed], bool]:
     """formulaic's terms with their factors, reduced or not, and the names of their columns, from one made-up row. All
     values are given, so that it evaluates none."""
     materializer = lib.Materializer(lib.DataFrame({"row": [1.0]}))
@@ -171,7 +175,7 @@ def _structure(lib: Any, terms: Sequence[Any], made: Mapping[str, Factor | Codin
     return list(matrix.model_spec.structure), has_intercept
 
 
-def _values(lib: Any, factor: Factor | Coding) -> Any:
+def _values(lib: SimpleNamespace, factor: Factor | Coding) -> Parsed:
     one = lib.Series([1.0])
     if isinstance(factor, Coding):
         cells = lib.Series(lib.Cells([factor.levels[0]], categories=list(factor.levels)))
@@ -190,7 +194,7 @@ def _values(lib: Any, factor: Factor | Coding) -> Any:
     )
 
 
-def _assembled(structure: Sequence[Any], made: Mapping[str, Factor | Coding], has_intercept: bool) -> FormulaDesign:
+def _assembled(structure: Sequence[Parsed], made: Mapping[str, Factor | Coding], has_intercept: bool) -> FormulaDesign:
     """The design: a factor for each that occurs, with a reference or without, and the products of their columns."""
     lib = formulaic()
     places: dict[tuple[str, bool], int] = {}

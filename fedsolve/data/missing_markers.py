@@ -14,7 +14,8 @@ from fedsolve.errors import DataError, UnknownName
 from fedsolve.tables.cells import MISSING, key
 
 Marker = str | int | float
-Na = Marker | Sequence[Marker] | Mapping[str, Marker | Sequence[Marker]]
+Listed = Marker | Sequence[Marker]  # of one column
+Na = Listed | Mapping[str, Listed]
 
 ALL = "*"  # in a table of markers: every column that it does not name
 

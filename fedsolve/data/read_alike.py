@@ -15,7 +15,7 @@ import numpy as np
 
 from fedsolve.data import advice
 from fedsolve.data.csv_tables import Reading, Table
-from fedsolve.data.missing_markers import ALL, Markers, Na, table_of
+from fedsolve.data.missing_markers import ALL, Listed, Markers, Na, table_of
 from fedsolve.data.site_tables import SiteReading, read_site
 from fedsolve.errors import ConfigError, DataError, UnknownName
 from fedsolve.plain import Reader, to_plain
@@ -62,7 +62,7 @@ class FilesRead:
     # ── new files ──
 
     def table(
-        self, path: Path, kinds: Mapping[str, str], site: str | None = None, na: Mapping[str, Na] | None = None
+        self, path: Path, kinds: Mapping[str, str], site: str | None = None, na: Mapping[str, Listed] | None = None
     ) -> tuple[Table, Na | None]:
         """A new file, read as those of the run were; and what marks its missing cells.
 
@@ -80,13 +80,14 @@ class FilesRead:
         own = SiteReading() if site is None else _as_far_as_there(path, self, self.sites[site])
         how = replace(Reading(), **{k: v for k, v in _short(self.every).items() if k in _READING}, shared_na=True)
         if na is not None:
-            how = replace(how, na={**({} if how.na is None else table_of(how.na)), **na})
+            before: dict[str, Listed] = {} if how.na is None else dict(table_of(how.na))
+            how = replace(how, na={**before, **na})
         table = read_site(path, how, own, kinds)
         if site is None:
             self._check_sites(table, na or {})
         return table, own.over(how).na
 
-    def _check_sites(self, table: Table, said: Mapping[str, Na]) -> None:
+    def _check_sites(self, table: Table, said: Mapping[str, Listed]) -> None:
         """Raise DataError for a cell that marked a missing value at one of the sites."""
         for site, own in self.sites.items():
             for name, markers in ({} if own.na is None else table_of(own.na)).items():

@@ -21,12 +21,13 @@ _CLIENTS, _TEST = 0, 1  # the streams of one seed; feature maps have others
 
 @dataclass(frozen=True, eq=False)
 class Heterogeneous:
-    """Inputs and targets of each client, test points with the targets of f*, and each client's w_j."""
+    """Inputs and targets of each client, test points with the targets of f*, and each client's w_j and u_j."""
 
     parts: list[tuple[Array, Array]]
     X_test: Array
     y_test: Array
     models: list[Array]
+    means: list[Array]
 
 
 def heterogeneous(
@@ -47,13 +48,14 @@ def heterogeneous(
     for name, variance in (("alpha", alpha), ("beta", beta), ("noise", noise)):
         if not (math.isfinite(variance) and variance >= 0):
             raise ConfigError(f"{name} is a variance of at least 0, got {variance}.")
-    parts, models = [], []
+    parts, models, means = [], [], []
     for j in range(clients):
         rng = np.random.default_rng((seed, _CLIENTS, j))
         u, v = rng.standard_normal((2, features))
-        X = math.sqrt(alpha) * u + rng.standard_normal((samples, features))
+        means.append(math.sqrt(alpha) * u)
+        X = means[-1] + rng.standard_normal((samples, features))
         w = 1.0 + math.sqrt(beta) * v
         models.append(w)
         parts.append((X, -np.abs(X @ w) + math.sqrt(noise) * rng.standard_normal(samples)))
     X_test = np.random.default_rng((seed, _TEST)).standard_normal((test_samples, features))
-    return Heterogeneous(parts, X_test, -np.abs(X_test.sum(axis=1)), models)
+    return Heterogeneous(parts, X_test, -np.abs(X_test.sum(axis=1)), models, means)

@@ -122,7 +122,7 @@ def _log_scale(axis: Axes) -> None:
     axis.set_xscale("log")
     low, high = axis.get_xlim()
     decades = math.log10(high / low)
-    subs = (1.0,)
+    subs: tuple[float, ...] = (1.0,)
     if decades < 3:
         subs = (1.0, 2.0, 5.0) if decades > 1 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
     axis.xaxis.set_major_locator(LogLocator(base=10.0, subs=subs, numticks=12))

@@ -117,7 +117,7 @@ def minimise(approximate: Field, state: Corrected, steps: int | None, weights: s
     """Where the approximate gradient, corrected by the exact ones, is zero; or where so many steps of inexact gradient
     descent lead (Jadbabaie et al., equation 42). In the shape of w.
 
-    Steps with an inverse go wherever they lead, as published; others stay within reach. Those that run away end early.
+    Steps with an inverse go wherever they lead, as published; others stay within reach. If they run away, they stop.
     """
     assert state.widths is not None
     field, start, widths = corrected_field(approximate, state), state.w.reshape(-1), state.widths
@@ -129,10 +129,9 @@ def minimise(approximate: Field, state: Corrected, steps: int | None, weights: s
     for _ in range(steps):
         gradient = field(w[None])[0]
         size = norm(widths * gradient)
-        if not size <= most:
-            break
-        most = min(most, RUNAWAY * size)
-        w = np.clip(w - state.step * gradient, start - room, start + room)
+        if size <= most:  # and from then on never again: S gradients are counted either way
+            most = min(most, RUNAWAY * size)
+            w = np.clip(w - state.step * gradient, start - room, start + room)
     return w.reshape(state.w.shape)
 
 

@@ -14,6 +14,7 @@
     report.html       all of it on one page
     chosen.toml       of a selection: the run file with the values that were chosen
     checkpoint.bin    what `--resume` goes on from, with its ledger beside it
+    submitted.json    of a run between sites: its id at the server
 
 In ledger.csv, a name that a spreadsheet would take for a formula has an apostrophe before it. A comparison has a folder
 of these for each algorithm (and seed, where there are several), and one summary, figure and report above them; its
@@ -40,6 +41,7 @@ from fedsolve.wire.locks import is_locked
 from fedsolve.wire.storage import append_text, check_own_file, remove_leftovers, write_atomically, writing
 
 CONFIG, HISTORY, LEDGER, MODEL = "config.toml", "history.jsonl", "ledger.csv", "model.npz"
+SUBMITTED = "submitted.json"
 CHOSEN = "chosen.toml"
 SUMMARY, FIGURE, REPORT, CHECKPOINT = "summary.json", "convergence.png", "report.html", "checkpoint.bin"
 HELD_OUT = "held_out.png"
@@ -49,7 +51,7 @@ DRAWN = tuple(f"{name}.{kind}" for name in ("convergence", "costs") for kind in 
 CHECKPOINT_LEDGER, CHECKPOINT_LOCK = CHECKPOINT + ".ledger", CHECKPOINT + ".lock"
 EXTRAS = (HELD_OUT, COEFFICIENTS, FOREST, COSTS, COSTS_FIGURE, ROUNDS, *DRAWN)  # only where they are asked for
 RESULTS = (HISTORY, LEDGER, MODEL, SUMMARY, FIGURE, *EXTRAS, REPORT)
-OURS = (CONFIG, CHOSEN, *RESULTS, CHECKPOINT, CHECKPOINT_LEDGER)
+OURS = (CONFIG, SUBMITTED, CHOSEN, *RESULTS, CHECKPOINT, CHECKPOINT_LEDGER)
 LEFT = (*OURS, CHECKPOINT_LOCK)  # what a run that was killed may leave
 
 

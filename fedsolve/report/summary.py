@@ -10,6 +10,7 @@ from fedsolve.federation.ledger import Ledger
 from fedsolve.federation.protocol import describe
 from fedsolve.loop.history import Row, Run
 from fedsolve.report.evaluation import for_summary
+from fedsolve.report.output_folder import RunFolder
 from fedsolve.version import __version__
 
 NOTHING = {"bytes_up": 0, "bytes_down": 0}
@@ -23,6 +24,13 @@ def sent_by_purpose(ledger: Ledger) -> dict[str, dict[str, int]]:
             sums = found.setdefault(purpose, dict(NOTHING))
             sums[f"bytes_{entry.direction}"] += entry.bytes
     return {**{name: sums for name, sums in found.items() if name != "all"}, "all": found.get("all", dict(NOTHING))}
+
+
+def note_later(run: Run, folder: RunFolder, summary: dict[str, Any]) -> None:
+    """Add what was asked after the run to its accounts in the folder."""
+    summary["sent"] = sent_by_purpose(run.all_sent())
+    folder.write_ledger(run)
+    folder.write_summary(summary)
 
 
 def summarise(run: Run, label: str, clients: Sequence[Client] = ()) -> dict[str, Any]:

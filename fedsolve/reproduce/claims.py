@@ -44,6 +44,17 @@ def stated(holds: bool, said: str, quick: bool) -> Verdict:
     return Verdict(None if quick else holds, said)
 
 
+class Claims:
+    """Claims with their verdicts, in order; all open in the quick form of an experiment."""
+
+    def __init__(self, quick: bool) -> None:
+        self.quick = quick
+        self.found: list[tuple[str, Verdict]] = []
+
+    def add(self, claim: str, holds: bool, said: str) -> None:
+        self.found.append((claim, stated(holds, said, self.quick)))
+
+
 def spread(ours: Measured, digits: int = 4) -> str:
     """The median, with the smallest and largest value where they differ."""
     low, high = min(ours.values), max(ours.values)

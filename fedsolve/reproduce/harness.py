@@ -1,6 +1,6 @@
 """Registers experiments by name and runs them.
 
-@experiment("fednewton-table3", paper="FedNewton", place="Table 3", title="…", takes="5 min")
+@experiment("fednewton-table1", paper="FedNewton", place="Table 1", title="…", takes="5 min")
 def table3(seeds: Seeds, quick: bool) -> Result:
     for seed, dataset in seeds.over(datasets):
         …

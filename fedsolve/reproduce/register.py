@@ -6,7 +6,7 @@ Each paper's package has a `register.toml`, a list of statements:
     place = "Theorem 2"                   # where in the paper
     says = "…"                            # what it says, in our words
     rule = "…"                            # what would make it true here; written before the run
-    experiment = "fednewton-fig3"         # the experiment that decides it
+    experiment = "fednewton-fig3"         # the experiment that decides it; "NAME --full" for its full form
     claims = ["…"]                        # which of its claims; all must hold. Without: all of its verdicts
 
     [[statement]]
@@ -33,6 +33,7 @@ from fedsolve.reproduce.saved_results import Saved, read_saved
 
 Answer = Literal["yes", "NO", "open", "not run", "not testable"]
 
+FULL = " --full"
 PACKAGES = {
     "FedLRGD": "fedlrgd",
     "FedNewton": "fednewton",
@@ -68,6 +69,12 @@ class Statement:
             raise ConfigError(f"{self.place}: a statement has an experiment, or a reason why it cannot be tested")
         if self.experiment and not self.rule:
             raise ConfigError(f"{self.place}: a statement that is tested has a rule")
+
+    @property
+    def run_of(self) -> tuple[str, bool]:
+        """The experiment's name, and whether its full form is meant."""
+        name = self.experiment.removesuffix(FULL)
+        return name, name != self.experiment
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,7 @@ def statements(paper: str) -> tuple[Statement, ...]:
     listed = Reader().make(_Listed, tomllib.loads(file.read_text(encoding="utf-8")), f"{paper}, register.toml")
     for one in listed.statement:
         if one.experiment:
-            harness.find(one.experiment)
+            harness.find(one.run_of[0])
     return listed.statement
 
 
@@ -119,7 +126,7 @@ def judge(one: Statement) -> Judged:
     """What the saved results say of a statement."""
     if one.untestable:
         return Judged(one, "not testable")
-    saved = read_saved(one.experiment)
+    saved = read_saved(*one.run_of)
     if saved is None:
         return Judged(one, "not run")
     wanted = one.claims or tuple(saved.verdicts)

@@ -38,12 +38,12 @@ def page(paper: str) -> str:
         said = f"{said}. {it.explanation}" if it.explanation else said
         answer = f"**{one.answer}**" if one.answer == "NO" else one.answer
         lines.append("| " + " | ".join(map(_cell, (it.place, it.says, it.rule, answer, said, it.experiment))) + " |")
-    runs = {one.saved.name: one.saved for one in found if one.saved is not None}
+    runs = {one.statement.experiment: one.saved for one in found if one.saved is not None}
     if runs:
         lines += ["", "| experiment | command | seeds | seconds | version | date |", "|---|---|---|---|---|---|"]
         lines += [
-            f"| {run.name} | `{run.command}` | {run.seeds} | {run.seconds:g} | {run.version} | {run.date} |"
-            for run in runs.values()
+            f"| {name} | `{run.command}` | {run.seeds} | {run.seconds:g} | {run.version} | {run.date} |"
+            for name, run in runs.items()
         ]
     return "\n".join(lines) + "\n"
 

@@ -1,7 +1,7 @@
 """Results of full runs, saved as small files with the library: tables and verdicts, no data.
 
 `fedsolve reproduce NAME --save FOLDER` writes one; `scripts/claims` runs every experiment of the register and saves it
-where the library looks for it.
+where the library looks for it. The full form of an experiment has a file of its own, NAME-full.json.
 """
 
 from __future__ import annotations
@@ -62,15 +62,19 @@ def save(outcome: Outcome, folder: Path, command: str) -> Path:
         "lines": list(result.lines()),
         "notes": list(result.notes),
     }
-    path = folder / f"{outcome.experiment.name}.json"
+    path = folder / _file_name(outcome.experiment.name, outcome.full)
     write_atomically(path, (to_json(kept, indent=1) + "\n").encode())
     return path
 
 
+def _file_name(name: str, full: bool) -> str:
+    return f"{name}-full.json" if full else f"{name}.json"
+
+
 @cache
-def read_saved(name: str) -> Saved | None:
-    """The saved results of an experiment; None if there are none."""
-    file = resources.files("fedsolve.reproduce") / "saved" / f"{name}.json"
+def read_saved(name: str, full: bool = False) -> Saved | None:
+    """The saved results of an experiment, or of its full form; None if there are none."""
+    file = resources.files("fedsolve.reproduce") / "saved" / _file_name(name, full)
     if not file.is_file():
         return None
     kept = json.loads(file.read_text(encoding="utf-8"))

@@ -459,28 +459,53 @@ class Output(Table):
     figures: bool = True
 
 
-class Config(Table):
-    """A whole run file."""
+class Fit(Table):
+    """What every run file has, whoever holds the data: how it is fitted, until when, and how it is judged."""
 
-    data: Data
-    server: Server | None = None
-    partition: Partition | None = None
     preprocess: Preprocess | None = None
     loss: LossTable | None = None
     algorithm: AlgorithmTable | None = None
     algorithms: list[AlgorithmTable] | None = Field(default=None, min_length=1)
     run: Budget = Budget()
     participation: ParticipationTable | None = None
-    link: Links | None = None
     evaluation: EvaluationTable | None = None
     stopping: StoppingTable | None = None
+    summary: SummaryTable | None = None
+    output: Output = Output()
+
+    def participants(self) -> Participation | None:
+        """Who takes part in each round; None for everyone."""
+        return None if self.participation is None else self.participation.build()
+
+    def judging(self, loss: object) -> tuple[list[StoppingRule], Evaluation | None]:
+        """The stopping rules of a run with this loss, and the evaluation that goes with it."""
+        if self.evaluation is None and self.stopping is None:
+            return [self.run.stopping()], None
+        if not isinstance(loss, Loss):
+            raise ConfigError("[evaluation] and [stopping] need an algorithm with a loss")
+        evaluation = None if self.evaluation is None else self.evaluation.build(loss)
+        more = [] if self.stopping is None else self.stopping.rules(loss, evaluation)
+        return [self.run.stopping(), *more], evaluation
+
+    def tables(self) -> list[tuple[str, AlgorithmTable]]:
+        """Every algorithm's table with its place in the file."""
+        if self.algorithm is not None:
+            return [("algorithm", self.algorithm)]
+        return [(f"algorithms[{index}]", table) for index, table in enumerate(self.algorithms or ())]
+
+
+class Config(Fit):
+    """A whole run file."""
+
+    data: Data
+    server: Server | None = None
+    partition: Partition | None = None
+    link: Links | None = None
     select: Select | None = None
     gain: Gain | None = None
     compare: Compare = Compare()
     loggers: Loggers = Loggers()
     modules: Modules = Modules()
-    summary: SummaryTable | None = None
-    output: Output = Output()
 
     @model_validator(mode="before")
     @classmethod
@@ -520,20 +545,6 @@ class Config(Table):
             raise ValueError("how the data is divided is missing: a [partition] with a scheme, or data.split_by")
         return self
 
-    def participants(self) -> Participation | None:
-        """Who takes part in each round; None for everyone."""
-        return None if self.participation is None else self.participation.build()
-
-    def judging(self, loss: object) -> tuple[list[StoppingRule], Evaluation | None]:
-        """The stopping rules of a run with this loss, and the evaluation that goes with it."""
-        if self.evaluation is None and self.stopping is None:
-            return [self.run.stopping()], None
-        if not isinstance(loss, Loss):
-            raise ConfigError("[evaluation] and [stopping] need an algorithm with a loss")
-        evaluation = None if self.evaluation is None else self.evaluation.build(loss)
-        more = [] if self.stopping is None else self.stopping.rules(loss, evaluation)
-        return [self.run.stopping(), *more], evaluation
-
     def seeded(self, more: int) -> Config:
         """The same run file with all seeds larger by so much that make one run of a comparison differ from another:
         those of the run, of the partition and of the held-out rows. The data stays, and so do the server's rows. Raises
@@ -546,9 +557,3 @@ class Config(Table):
                     raise ConfigError(f"{name}.seed = {table.seed} leaves no room below 2⁶⁴ for {more + 1} seeds")
                 changed[name] = table.model_copy(update={"seed": table.seed + more})
         return self.model_copy(update=changed)
-
-    def tables(self) -> list[tuple[str, AlgorithmTable]]:
-        """Every algorithm's table with its place in the file."""
-        if self.algorithm is not None:
-            return [("algorithm", self.algorithm)]
-        return [(f"algorithms[{index}]", table) for index, table in enumerate(self.algorithms or ())]

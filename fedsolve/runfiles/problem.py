@@ -176,7 +176,7 @@ def _of_outputs(algorithm: Algorithm) -> type:
     return type(loss.loss if isinstance(loss, Network) else loss)
 
 
-def build_entries(what: keys.Config, reader: Reader | None = None) -> dict[str, Entry]:
+def build_entries(what: keys.Fit, reader: Reader | None = None) -> dict[str, Entry]:
     """The algorithms of a run file by label, one for each point of a grid; a [loss] by itself serves those that have
     none. Import paths are followed only by a `reader` that does so."""
     reader = reader or registry.reader()

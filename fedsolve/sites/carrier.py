@@ -7,12 +7,12 @@ from typing import Protocol
 
 
 class Carrier(Protocol):
-    """Carries terms and encoded messages between a server and its sites.
+    """Carries terms and encoded messages between a server and its sites."""
 
-    `absences` says, by name, why sites are missing from the last exchange, as far as the carrier knows.
-    """
-
-    absences: Mapping[str, str]
+    @property
+    def absences(self) -> Mapping[str, str]:
+        """Why sites are missing from the last exchange, by name, as far as the carrier knows."""
+        ...
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
 
 import fedsolve as fs
+from fedsolve.errors import ConfigError
 from fedsolve.reproduce.iterates import iterates
 from tests.problems import PROBLEMS
 
@@ -43,6 +45,24 @@ def test_iterates_are_those_of_plain_numpy() -> None:
         np.testing.assert_allclose(iterate.state.w, w, rtol=1e-10, atol=1e-12)
         before, w = w, y - (H @ y - b) / L
         y = w + beta * (w - before)
+
+
+def test_the_heavy_ball_is_that_of_plain_numpy() -> None:
+    clients = make_clients([20, 60, 15])
+    H, b, L = pooled(clients)
+    w, p, eta, beta = np.zeros(8), np.zeros(8), 0.8 / L, 0.7
+    for iterate in islice(iterates(fs.AGD(fs.Squared(l2=L2), eta, heavy_ball=beta), clients), 30):
+        np.testing.assert_allclose(iterate.state.w, w, rtol=1e-10, atol=1e-12)
+        p = beta * p + H @ w - b
+        w = w - eta * p
+
+
+@pytest.mark.parametrize(
+    "options", [{"heavy_ball": 1.0}, {"heavy_ball": -1.0}, {"heavy_ball": 0, "momentum": "restart"}]
+)
+def test_a_heavy_ball_is_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="heavy_ball is from 0 to below 1"):
+        fs.AGD(fs.Squared(l2=L2), **options)
 
 
 @pytest.mark.parametrize("name", ["squared | label-skewed", "logistic | unbalanced", "softmax | one class at a client"])

@@ -107,12 +107,30 @@ def test_upsilon_by_hand() -> None:
     # λ = 1: P = 3/2, R = 1/3, Δ = 1
     assert upsilon(samples, locals_, C, 1.0) == pytest.approx(1.5 * (2 / 3 + 1) * 2)
     assert upsilon([C, C], [C, C], C, 0.1, [3, 1]) == 0.0
+    # R = ‖diag(1/3, 1/4)‖ = 1/3 here too, as C − C_D = diag(1, 1)
+    assert upsilon(samples, locals_, C, 1.0, form="proof") == pytest.approx(1.5 * (1 / 3 + 1 / 3 + 1) * 2)
     with pytest.raises(ConfigError):
         upsilon(samples, locals_, C, 0.0)
+    with pytest.raises(ConfigError):
+        upsilon(samples, locals_, C, 1.0, form="other")  # type: ignore[arg-type]
+
+
+def test_the_printed_upsilon_bounds_nothing() -> None:
+    """Ten clients in one dimension: ρ = A H − 1 with A = 0.9/1.001 + 0.1/20.001 and H = 2.901."""
+    samples, C = [np.array([[1.0]])] * 9 + [np.array([[20.0]])], np.array([[1.0]])
+    rho = (0.9 / 1.001 + 0.1 / 20.001) * 2.901 - 1
+    assert rho > 1
+    assert upsilon(samples, [C] * 10, C, 1e-3) == pytest.approx(0.1 * (1.001 / 20.001) * 2 * 19 / 1.001)
+    R, R_j = 1.9 / 1.001, 19 / 1.001
+    assert upsilon(samples, [C] * 10, C, 1e-3, form="proof") == pytest.approx(
+        0.9 * R + 0.1 * (1.001 / 20.001) * (R + R_j)
+    )
+    clients = [fs.Client(f"c{j}", np.sqrt(S)[[0]], np.ones(1)) for j, S in enumerate(samples)]
+    assert contraction(fs.Squared(l2=1e-3), clients, steps=1).rho == pytest.approx(rho)
 
 
 @pytest.mark.parametrize("l2", [1e-6, 1e-2, 1.0, 10.0])
-def test_upsilon_below_one_implies_rho_below_one(l2: float) -> None:
+def test_rho_is_at_most_the_upsilon_of_the_proof(l2: float) -> None:
     drawn = heterogeneous(4, 2000, seed=1)
     rng = np.random.default_rng(2)
     omega, b = 0.1 * rng.standard_normal((10, 20)), rng.uniform(0, 2 * np.pi, 20)
@@ -125,7 +143,7 @@ def test_upsilon_below_one_implies_rho_below_one(l2: float) -> None:
     parts = [(phi(X), y) for X, y in drawn.parts]
     samples = [X.T @ X / len(X) for X, _ in parts]
     clients = [fs.Client(f"c{j}", *part) for j, part in enumerate(parts)]
-    bound = upsilon(samples, [C] * 4, C, l2)
+    bound = upsilon(samples, [C] * 4, C, l2, form="proof")
     rho = contraction(fs.Squared(l2=l2), clients, steps=20).rho
     assert rho <= bound
 

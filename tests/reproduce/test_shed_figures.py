@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
+from fedsolve.errors import ConfigError
 from fedsolve.report.figures import blank
 from fedsolve.reproduce import Measured, Outcome, Result, find, perform
 from fedsolve.reproduce.claims import at_least, at_most, spread, within
+from fedsolve.reproduce.figures import distinct_looks
 from fedsolve.reproduce.shed.comparison import Comparison
 from fedsolve.reproduce.shed.gaps import Trace, follow, optimum
 from fedsolve.reproduce.shed.methods import FIB, FIB_PLUS
@@ -110,14 +112,17 @@ def test_fig7_quick() -> None:
 @pytest.mark.parametrize("name", ["shed-fig8", "shed-fig10", "shed-fig11", "shed-fig14"])
 def test_logistic_figures_quick(name: str) -> None:
     rows = table(quick(name).result)
-    for (_, method), row in rows.items():
+    for (problem, method), row in rows.items():
         if method == "Fib-SHED":
             assert row["rounds"] == 2 * row["iterations"]
             assert row["Hessians"] == sum(one <= row["iterations"] for one in FIBONACCI)
         if method == "FedNL":
             n = FEATURES
             # The start sends f, g and half a matrix; each other exchange f, g, l and an eigenpair; no step is refused.
-            assert row["Hessians"] == row["rounds"] == row["iterations"] + 1
+            # The paper counts a round for each search, which rides along.
+            assert row["Hessians"] == row["iterations"] + 1
+            assert row["rounds"] == 2 * row["iterations"] + 1
+            assert rows[problem, "FedNL, pipelined"]["rounds"] == row["iterations"] + 1
             sent = (1 + n + n * (n + 1) / 2 + row["iterations"] * (1 + n + 1 + n + 1)) / n
             assert row["vectors"] == pytest.approx(sent)
 
@@ -182,6 +187,13 @@ def test_a_comparison_counts_to_the_gap_and_says_where_it_was_not_reached() -> N
     assert within(nothing, 1.0, 0.25).holds is None
     assert at_least(found.ratio("a", "y", "x", "rounds"), 0.5, False).holds is True
     found.draw(blank())
+
+
+def test_every_line_of_a_figure_has_its_own_look() -> None:
+    looks = distinct_looks([f"method {j}" for j in range(12)])
+    assert len({look["color"] for look in looks.values()}) == len({look["marker"] for look in looks.values()}) == 12
+    with pytest.raises(ConfigError, match="a figure has 12 colours, too few for 13 lines"):
+        distinct_looks([f"method {j}" for j in range(13)])
 
 
 def test_about_a_value() -> None:

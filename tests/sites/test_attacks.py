@@ -329,7 +329,7 @@ def test_a_site_that_allows_formulas_answers_them(tmp_path: Path) -> None:
 
 
 def test_counts_far_from_one_overshoot_to_a_single_row(tmp_path: Path) -> None:
-    """The first Newton step of a Poisson fit to counts of 30 and 90 leads to where one row has all of the curvature: its
+    """The first Newton step of a Poisson fit to counts of 30 and 90 leads to where one row has the curvature: the
     gradient would be that row. A site that accepts this says so; with an offset near log 60 nobody has to."""
     found = hospitals(tmp_path, numbers=True)
     for name in found.files:

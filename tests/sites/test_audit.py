@@ -67,6 +67,11 @@ def test_audit_in_words(tmp_path: Path) -> None:
     said = CliRunner().invoke(app, ["audit", log], env={"COLUMNS": "200"})
     assert said.exit_code == 0, said.output
     assert f"Its loss, gradient and Hessian (15 numbers), {run.rounds + 1} times" in said.stdout
+    page = Path("docs/site-administrator.md").read_text()  # which quotes these two lines
+    quoted = [line.removeprefix("> ").removesuffix("<br>") for line in page.splitlines() if line.startswith("> ")]
+    assert len(quoted) == 2
+    assert all(line in said.stdout for line in quoted)
+    assert run.rounds == 4
     assert "rule 'largest_loss'" in said.stdout
     plain = CliRunner().invoke(app, ["audit", log, "--run", asked.run[:6], "--json"])
     (one,) = json.loads(plain.stdout)["runs"]

@@ -14,7 +14,7 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.errors import ClientError, FedsolveError, StorageError
-from fedsolve.sites import LocalCarrier, Site, SiteTransport, Terms, read_site_file
+from fedsolve.sites import LocalCarrier, Site, SiteTransport, Terms, read_site_file, run_store
 from fedsolve.sites.run_store import RunStore, forget_runs
 from fedsolve.wire.messages import Failure, decode_answer
 from tests.sites.curious import Direct, joined
@@ -222,3 +222,99 @@ def test_runs_are_forgotten_after_some_days(tmp_path: Path) -> None:
     assert not old.folder.exists()
     assert new.folder.exists()
     assert forget_runs(tmp_path / "nowhere", 30) == []
+
+
+# ── answers that are none ──
+
+
+class Spoiled(Direct):
+    """One site's answer to one exchange is replaced, and its answer when it is asked once more who sent NaN."""
+
+    def __init__(self, files: Mapping[str, Path], when: int, spoil: Callable[[bytes], bytes | None]) -> None:
+        super().__init__(files)
+        self.when, self.spoil, self.count = when, spoil, 0
+
+    def ask(self, requests: Mapping[str, bytes], deadline: float | None) -> Iterator[tuple[str, bytes]]:
+        self.count += 1
+        for name, data in super().ask(requests, deadline):
+            spoiled = (
+                self.spoil(data)
+                if self.when <= self.count <= self.when + (self.spoil is nan_in) and name == "corrie"
+                else data
+            )
+            if spoiled is not None:
+                yield name, spoiled
+            else:
+                self.absences["corrie"] = "no answer within 1 s"
+
+
+def nan_in(data: bytes) -> bytes:
+    """The reply with NaN in the place of its gradient, whose four numbers come before the ten of the Hessian."""
+    numbers = np.frombuffer(data[-8 * (len(data) // 8) :], dtype=np.float64).copy()
+    numbers[-14:-10] = np.nan
+    return data[: len(data) % 8] + numbers.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda data: b"garbage" * 40, "decode"),
+        (lambda data: data[: len(data) // 2], "decode"),
+        (lambda data: data + b"\x00" * 64, "decode"),
+        (nan_in, "NaN"),
+        (lambda data: None, "no answer"),
+    ],
+    ids=["garbage", "cut off", "too long", "NaN", "late"],
+)
+def test_an_answer_that_is_none_leaves_its_site_out(
+    spoil: Callable[[bytes], bytes | None], said: str, tmp_path: Path
+) -> None:
+    found = hospitals(tmp_path)
+    who = fs.Participation(quorum=0.5)
+    carrier = Spoiled(found.files, 9, spoil)
+    run = fs.run(NEWTON, SiteTransport(carrier, terms()), preprocess=PREPROCESS, participation=who)
+    assert said in reasons(run)["corrie"]
+    assert run.converged
+    assert np.array_equal(run.model.w, replayed(run, found).model.w)
+
+
+def test_a_full_disk_at_a_site_is_one_missing_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No reply leaves whose memory could not be written; when there is room again the site is back."""
+    found = hospitals(tmp_path)
+    written: list[Path] = []
+    write = run_store.write_atomically
+
+    def full(path: Path, *pieces: bytes) -> None:
+        written.append(path)
+        if path.name == "memory" and "store-dale" in str(path) and 8 <= sum(one == path for one in written) <= 8:
+            raise StorageError(f"{path} cannot be written: No space left on device; make room on the disk")
+        write(path, *pieces)
+
+    monkeypatch.setattr(run_store, "write_atomically", full)
+    who = fs.Participation(quorum=0.5)
+    run = fs.run(NEWTON, SiteTransport(Direct(found.files), terms()), preprocess=PREPROCESS, participation=who)
+    assert "No space left on device" in reasons(run)["dale"]
+    assert run.converged
+    monkeypatch.undo()
+    assert np.array_equal(run.model.w, replayed(run, found).model.w)
+
+
+def test_a_run_resumes_without_a_site_that_is_away(tmp_path: Path) -> None:
+    found, asked, saved = hospitals(tmp_path), terms(), tmp_path / "run.ckpt"
+    who = fs.Participation(quorum=0.5)
+    first = SiteTransport(Direct(found.files), asked)
+    fs.run(NEWTON, first, preprocess=PREPROCESS, participation=who, checkpoint=saved, rounds=2)
+
+    class Away(Direct):
+        def ask(self, requests: Mapping[str, bytes], deadline: float | None) -> Iterator[tuple[str, bytes]]:
+            self.absences = {"arden": "away"} if "arden" in requests else {}
+            yield from super().ask({name: one for name, one in requests.items() if name != "arden"}, deadline)
+
+    again = SiteTransport(Away(found.files), asked)
+    run = fs.run(NEWTON, again, preprocess=PREPROCESS, participation=who, checkpoint=saved, resume=True)
+    assert run.converged
+    assert "arden" in run.message
+    # The columns were standardised with all four. On raw columns the fit is that of the other three.
+    others = fs.run(NEWTON, found.clients[1:], preprocess=PREPROCESS)
+    new = found.clients[0].X
+    np.testing.assert_allclose(run.model.predict_proba(new), others.model.predict_proba(new), rtol=1e-7)

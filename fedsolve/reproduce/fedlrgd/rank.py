@@ -14,6 +14,7 @@ from fedsolve.networks.library import torch_library
 from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import stated
 from fedsolve.reproduce.fedlrgd.networks import BATCH
+from fedsolve.reproduce.fedlrgd.rank_claims import Found, sentences
 from fedsolve.reproduce.fedlrgd.rank_runs import Ranks, Runs
 from fedsolve.reproduce.fedlrgd.rank_settings import COORDINATES, SETTINGS, SMALLEST, USUAL, Setting, shortened
 from fedsolve.reproduce.harness import Full, Seeds, experiment
@@ -21,7 +22,6 @@ from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 
 QUICK = ("1a", "1i")
 LEARNED = 0.2  # test accuracy from which a network has learned something: twice that of guessing
-Found = Mapping[str, Sequence[Ranks]]
 
 
 def in_full(seeds: Seeds, how: Full) -> Result:
@@ -78,9 +78,12 @@ def _result(settings: Mapping[str, Setting], found: Found, seeds: int, quick: bo
         ),
         rows=[_row(name, settings[name], parts) for name, parts in found.items()],
         claims=[
-            _claim(name, settings[name], parts, quick)
-            for name, parts in found.items()
-            if settings[name].least is not None
+            *(
+                _claim(name, settings[name], parts, quick)
+                for name, parts in found.items()
+                if settings[name].least is not None
+            ),
+            *sentences(found, quick),
         ],
         notes=(
             f"Each slice has the gradients of k test samples at k perturbed parameters, in one of about {COORDINATES} "

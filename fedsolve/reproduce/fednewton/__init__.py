@@ -4,6 +4,42 @@ Anonymous authors. Efficient Newton-type Federated Learning with Non-IID Data. S
 Results: docs/reproduce/fednewton.md.
 """
 
-from fedsolve.reproduce.fednewton import contraction, figure3, figure4, figure5, rounds, table3
+from fedsolve.reproduce.fednewton import (
+    contraction,
+    figure2,
+    figure3,
+    figure4,
+    figure5,
+    identities,
+    lemmas,
+    mnist,
+    printed,
+    rounds,
+    search,
+    table1,
+    table3,
+    theorem1,
+    theorem3,
+    theorem5,
+    usps,
+)
 
-__all__ = ["contraction", "figure3", "figure4", "figure5", "rounds", "table3"]
+__all__ = [
+    "contraction",
+    "figure2",
+    "figure3",
+    "figure4",
+    "figure5",
+    "identities",
+    "lemmas",
+    "mnist",
+    "printed",
+    "rounds",
+    "search",
+    "table1",
+    "table3",
+    "theorem1",
+    "theorem3",
+    "theorem5",
+    "usps",
+]

@@ -10,6 +10,7 @@ from math import inf
 from fedsolve.errors import UnknownName
 from fedsolve.networks.library import torch_library
 from fedsolve.report.figures import Figure
+from fedsolve.reproduce.ffgb.full_claims import claims
 from fedsolve.reproduce.ffgb.full_settings import (
     BUDGETS,
     CLIENTS,
@@ -75,6 +76,7 @@ def _result(columns: Columns, parts: Parts, seeds: tuple[int, ...]) -> Result:
             "“> N” means not within N rounds. “from FFGB-Distill” starts from its first round, which is not counted.",
         ),
         draw=partial(_draw, dict(_curves(columns, parts, seeds))),
+        claims=claims(columns, parts, SETTINGS),
     )
 
 

@@ -31,7 +31,7 @@ Found = Mapping[tuple[str, str], Sequence[Part]]
     paper=PAPER,
     place="Figure 1",
     title="FedAvg and FedDyn started from one round of FFGB-Distill",
-    takes="10 min",
+    takes="2 min",
     seeds=2,
     full=partial(in_full, tuple(one for one in COLUMNS if one[0] is not FEDAVG_DISTILL)),
 )

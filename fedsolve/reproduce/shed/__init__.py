@@ -4,6 +4,36 @@ Nicolò Dal Fabbro, Subhrakanti Dey, Michele Rossi, Luca Schenato. SHED: A Newto
 based on incremental Hessian eigenvector sharing. Automatica, 2024; arXiv:2202.05800. Results: docs/reproduce/shed.md.
 """
 
-from fedsolve.reproduce.shed import best, fednl, increments, logistic, newton_rounds, rates
+from fedsolve.reproduce.shed import (
+    best,
+    convex_theory,
+    determinantal,
+    fednl,
+    increments,
+    link_model,
+    logistic,
+    many_agents,
+    newton_rounds,
+    one_agent,
+    rates,
+    renewal_sets,
+    superlinear,
+    sweeps,
+)
 
-__all__ = ["best", "fednl", "increments", "logistic", "newton_rounds", "rates"]
+__all__ = [
+    "best",
+    "convex_theory",
+    "determinantal",
+    "fednl",
+    "increments",
+    "link_model",
+    "logistic",
+    "many_agents",
+    "newton_rounds",
+    "one_agent",
+    "rates",
+    "renewal_sets",
+    "superlinear",
+    "sweeps",
+]

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from fedsolve.report.figures import Figure
-from fedsolve.reproduce.figures import Curve, draw_curves
+from fedsolve.reproduce.figures import Curve, distinct_looks, draw_curves, legend_below
 from fedsolve.reproduce.harness import Seeds
 from fedsolve.reproduce.result import Cell, Column, Measured
 from fedsolve.reproduce.shed.gaps import Optimum, Trace, optimum
@@ -88,19 +88,16 @@ class Comparison:
 
     def draw(self, figure: Figure) -> None:
         """Draw a row of panels per axis and a column per problem."""
+        looks = distinct_looks(list(dict.fromkeys(method for _, method in self.traces)))
         grid = figure.subplots(len(AXES), len(self.abouts), squeeze=False, sharey="col")
         for column, problem in enumerate(self.abouts):
             for row, (counted, label) in enumerate(AXES.items()):
                 axis = grid[row][column]
                 found = {method: one for (where, method), one in self.traces.items() if where == problem}
-                draw_curves(axis, {name: _curve(one, counted) for name, one in found.items()}, over=label)
+                draw_curves(axis, {name: _curve(one, counted) for name, one in found.items()}, over=label, looks=looks)
                 axis.set_ylabel("f − f*")
             grid[0][column].set_title(problem, fontsize=10)
-            if column == 0 or self._methods(problem) != self._methods(next(iter(self.abouts))):
-                grid[0][column].legend(frameon=False, fontsize=8)
-
-    def _methods(self, problem: str) -> list[str]:
-        return [method for where, method in self.traces if where == problem]
+        legend_below(figure, grid.ravel().tolist())
 
 
 def compare(
@@ -112,7 +109,9 @@ def compare(
     """
     lists = methods if isinstance(methods, Mapping) else {name: methods for name in problems}
     cases = [_Case(problem, method) for problem in problems for method in lists[problem]]
-    traces: dict[tuple[str, str], list[Trace]] = {(case.problem, case.method.name): [] for case in cases}
+    traces: dict[tuple[str, str], list[Trace]] = {
+        (case.problem, name): [] for case in cases for name in case.method.names
+    }
     abouts: dict[str, str] = {}
     at, best = (-1, ""), None  # problems are large: one at a time
     for seed, case in seeds.over(cases):
@@ -120,7 +119,9 @@ def compare(
             posed = problems[case.problem](seed)
             at, best = (seed, case.problem), _solved(posed)
             abouts.setdefault(case.problem, posed.about)
-        traces[case.problem, case.method.name].append(case.method.follow(best, gap=GAP, rounds=most, seed=seed))
+        found = case.method.follow(best, gap=GAP, rounds=most, seed=seed)
+        for name, trace in zip(case.method.names, case.method.counted(found), strict=True):
+            traces[case.problem, name].append(trace)
     longer = {case.method.name: case.method.most for case in cases if case.method.most is not None}
     return Comparison(traces, abouts, most, longer)
 

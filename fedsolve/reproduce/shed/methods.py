@@ -16,6 +16,7 @@ from fedsolve.federation.client import Client
 from fedsolve.federation.links import Link, Rayleigh
 from fedsolve.losses import LinearLoss
 from fedsolve.reproduce.shed.gaps import Optimum, Trace, follow
+from fedsolve.reproduce.shed.heavy_ball import heavy_ball
 
 Make: TypeAlias = Callable[[LinearLoss], Algorithm]
 
@@ -24,22 +25,38 @@ Make: TypeAlias = Callable[[LinearLoss], Algorithm]
 class Method:
     """An algorithm under its name in the figures.
 
-    link  the link of every agent
-    most  the limit of rounds, where it differs from that of the other methods
+    link   the link of every agent
+    most   the limit of rounds, where it differs from that of the other methods
+    rides  whether its line search rides along with other messages. The paper counts a round for it in every iteration:
+           so does the entry `name`, and a second one has the rounds as they are
+    tuned  chooses options for a problem, instead of `make`
     """
 
     name: str
     make: Make
     link: Link | None = None
     most: int | None = None
+    rides: bool = False
+    tuned: Callable[[Optimum], Algorithm] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The entries of a comparison."""
+        return (self.name, f"{self.name}, pipelined") if self.rides else (self.name,)
 
     def follow(self, best: Optimum, *, gap: float, rounds: float, seed: int) -> Trace:
         clients = best.clients
         if self.link is not None:
             clients = [Client(one.name, one.X, one.y, link=self.link) for one in clients]
-        return follow(
-            self.make(best.loss), replace(best, clients=clients), gap=gap, rounds=self.most or rounds, seed=seed
-        )
+        algorithm = self.make(best.loss) if self.tuned is None else self.tuned(best)
+        limit = (self.most or rounds) / (2 if self.rides else 1)
+        return follow(algorithm, replace(best, clients=clients), gap=gap, rounds=limit, seed=seed)
+
+    def counted(self, trace: Trace) -> tuple[Trace, ...]:
+        """The trace of each entry."""
+        if not self.rides:
+            return (trace,)
+        return replace(trace, exchanges=[trace.exchanges[0] + 2 * t for t in range(len(trace.gaps))]), trace
 
     def named(self, name: str) -> Method:
         return replace(self, name=name)
@@ -67,13 +84,18 @@ def least_squares_increments(count: HowMany) -> Method:
 
 
 FIB = increments(1).named("Fib-SHED")
+FIB_PIPELINED = Method("Fib-SHED, pipelined", lambda loss: as_printed(loss, pipelined=True))
 FIB_PLUS = increments("link").named("Fib-SHED+")
 GN = Method("GN-SHED", lambda loss: as_printed(loss, renewals=GradientNorm()))
 MONT_DEC = Method("Mont-Dec", lambda loss: MontDec(loss, increment="link"), Rayleigh())
+# The search of GIANT's authors: η of 1, 1/4, 1/16, … and α = 0.1; and the one that suits it better (decision 022).
+GIANT_OWN = Method("GIANT", lambda loss: GIANT(loss, search=Armijo(alpha=0.1, beta=0.25, halvings=9), lbfgs=0))
+GIANT_QUARTER = Method("GIANT, α = 1/4", lambda loss: GIANT(loss, search=Armijo(alpha=0.25), lbfgs=0))
 GIANT_ = Method("GIANT", lambda loss: GIANT(loss, search=Armijo(alpha=0.25), lbfgs=0))
 # FedNL-LS with rank-1 corrections, the paper's “best performing variant”. The initial Hessians are counted.
-FEDNL = Method("FedNL", lambda loss: FedNL(loss, RankR(1), option=1))
-AGD_ = Method("AGD", AGD)
+FEDNL = Method("FedNL", lambda loss: FedNL(loss, RankR(1), option=1), rides=True)
+AGD_ = Method("AGD, Nesterov", AGD)
+HEAVY = Method("AGD, heavy ball", AGD, tuned=heavy_ball)
 NEWTON = Method("exact Newton", Newton)
 OURS = Method("SHED, our options", SHED)
 LS = least_squares_increments(1).named("SHED-LS")

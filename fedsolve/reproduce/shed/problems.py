@@ -63,17 +63,24 @@ def _images(dataset: str) -> tuple[Array, Array, Array]:
 
 
 def images(
-    dataset: str = "fashion_mnist", features: int = 300, mu: float = 1e-5, *, iid: bool, seed: int, agents: int = AGENTS
+    dataset: str = "fashion_mnist",
+    features: int = 300,
+    mu: float = 1e-5,
+    *,
+    iid: bool,
+    seed: int,
+    agents: int = AGENTS,
+    target: int = TARGET,
 ) -> Problem:
     """One class against the others: half of each agent's images are of the target class, the other half a mixture of
     the others (iid) or all of one other class, assigned to the agents in turn."""
     X, y = principal(dataset, features)
     rng = np.random.default_rng(seed)
-    targets = rng.permutation(np.flatnonzero(y == TARGET))
-    others = [rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y) if label != TARGET]
+    targets = rng.permutation(np.flatnonzero(y == target))
+    others = [rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y) if label != target]
     half = min(PER_AGENT // 2, len(targets) // max(1, agents))
     if not half:
-        raise ConfigError(f"{dataset} has {len(targets)} images of class {TARGET}, too few for {agents} agents")
+        raise ConfigError(f"{dataset} has {len(targets)} images of class {target}, too few for {agents} agents")
     # Agent i's other class is i mod 9; a mixture takes of all of them in turn.
     mixed = np.stack([rows[: min(map(len, others))] for rows in others], axis=1).ravel()
     clients = []
@@ -82,7 +89,7 @@ def images(
         turn, place = divmod(agent, len(others))
         rest = mixed[take] if iid else others[place][turn * half : (turn + 1) * half]
         rows = np.sort(np.concatenate([targets[take], rest]))
-        clients.append(Client(f"agent-{agent}", X[rows], (y[rows] == TARGET).astype(float)))
+        clients.append(Client(f"agent-{agent}", X[rows], (y[rows] == target).astype(float)))
     kind = "a mixture of the others" if iid else "one other class per agent"
     few = (
         f" (the paper has about {PER_AGENT}, from 60,000 images; available here are {len(y):,})"
@@ -90,7 +97,7 @@ def images(
         else ""
     )
     about = (
-        f"{dataset}, PCA to {features} keeping the mean, class {TARGET} against {kind}, {agents} agents of {2 * half} "
+        f"{dataset}, PCA to {features} keeping the mean, class {target} against {kind}, {agents} agents of {2 * half} "
         f"images{few}, μ = {mu:g}"
     )
     return Problem(clients, Logistic(l2=mu), about)
@@ -136,9 +143,21 @@ def _to_unit(values: Array) -> Array:
     return (values - low) / np.where(high > low, high - low, 1.0)
 
 
-def songs(mu: float = 1e-5, *, iid: bool, seed: int, agents: int = 20) -> Problem:
-    """The year of a song from its timbre: equal parts at random, or an agent for each year."""
+@cache
+def distinct_columns(dataset: str) -> tuple[int, ...]:
+    """The columns, without those that repeat an earlier one."""
+    X, _, _ = _scaled(dataset)
+    return tuple(sorted(np.unique(X, axis=1, return_index=True)[1].tolist()))
+
+
+def songs(mu: float = 1e-5, *, iid: bool, seed: int, agents: int = 20, distinct: bool = False) -> Problem:
+    """The year of a song from its timbre: equal parts at random, or an agent for each year.
+
+    distinct  without the 36 columns that repeat others
+    """
     X, y, years = _scaled("msd_songs")
+    if distinct:
+        X = X[:, distinct_columns("msd_songs")]
     if iid:
         parts = [np.sort(part) for part in np.array_split(np.random.default_rng(seed).permutation(len(y)), agents)]
     else:
@@ -146,9 +165,10 @@ def songs(mu: float = 1e-5, *, iid: bool, seed: int, agents: int = 20) -> Proble
     clients = [Client(f"agent-{j}", X[rows], y[rows]) for j, rows in enumerate(parts)]
     sizes = [len(rows) for rows in parts]
     kind = "at random" if iid else "by year"
+    features = "their 54 distinct ones" if distinct else "36 of them repeated"
     about = (
         f"{len(y):,} songs (Million Song Subset) {kind} among {len(parts)} agents of {min(sizes)} to {max(sizes)}; "
-        f"a stand-in for the paper's 300,000 among 200: the same kind of 90 features, but of rank 54; μ = {mu:g}"
+        f"a stand-in for the paper's 300,000 among 200: the same kind of 90 features, {features}; μ = {mu:g}"
     )
     return Problem(clients, Squared(l2=mu), about)
 

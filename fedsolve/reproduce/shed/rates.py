@@ -38,6 +38,7 @@ def fig4(seeds: Seeds, quick: bool) -> Result:
     """ρ* between the eigenvalues not yet sent is slightly better than the largest of them with its best step."""
     made: dict[str, Callable[[int], Problem]] = {"songs": lambda seed: songs(iid=True, seed=seed)}
     if not quick:
+        made["songs, distinct columns"] = lambda seed: songs(iid=True, seed=seed, distinct=True)
         made["news"] = lambda seed: news(seed=seed)
     traces: dict[tuple[str, str], list[Trace]] = {(data, name): [] for data in made for name in SHIFTS}
     tally = Tally[tuple[str, str]]()

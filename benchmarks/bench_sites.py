@@ -1,0 +1,133 @@
+"""What an exchange between sites costs: a server and four sites on this machine, connected by mutual TLS over gRPC.
+
+Seconds for a round of one exchange, in which
+(a) 300 float64 go to each site and 300 come back (AGD, 300 parameters), and
+(b) a symmetric matrix comes back, the Hessian of Newton's method: of 2000 × 2000, sent as its triangle of 16 MB; and of
+    2828 × 2828, whose triangle of 32 MB is as large as a full matrix of 2000 × 2000;
+beside the same rounds in one process and in worker processes (`processes`). Medians, computation included, and the load
+of the machine before each, because all five participants share it. Needs NVFlare:
+
+    PYTHON=… python benchmarks/bench_sites.py [--rounds 20] [--small]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fedsolve as fs
+from fedsolve.runfiles.toml_writer import dumps
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "hospitals"))
+
+from four_hospitals import NAMES, federation, submit
+
+ROWS = 60
+L2 = 0.1
+
+
+@dataclass(frozen=True)
+class Case:
+    """An algorithm whose rounds are one exchange."""
+
+    algorithm: str
+    parameters: int
+    rounds: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.algorithm}, {self.parameters} parameters"
+
+
+def write(folder: Path, case: Case) -> dict[str, Path]:
+    """The files of the sites, and the run file."""
+    rng = np.random.default_rng(case.parameters)
+    truth = rng.normal(size=case.parameters) / np.sqrt(case.parameters)
+    columns = [f"x{index}" for index in range(case.parameters)]
+    files = {}
+    for name in NAMES:
+        X = rng.normal(size=(ROWS, case.parameters)).round(4)
+        y = (rng.uniform(size=ROWS) < 1 / (1 + np.exp(-X @ truth))).astype(float)
+        table = np.column_stack([X, y])
+        np.savetxt(folder / f"{name}.csv", table, "%.6g", ",", header=",".join([*columns, "y"]), comments="")
+        policy = {"parameters_per_row": 1e3, "share_of_cells": 1e3, "largest_row": 1.0, "largest_loss": 1e6}
+        site = {
+            "name": name,
+            "store": f"store-{name}",
+            "data": {"file": f"{name}.csv", "target": "y"},
+            "policy": policy,
+        }
+        files[name] = folder / f"{name}.toml"
+        files[name].write_text(dumps(site))
+    run = {
+        "sites": {"names": list(NAMES), "target": "y"},
+        "algorithm": {"name": case.algorithm, "loss": {"name": "Logistic", "l2": L2}},
+        "run": {"rounds": case.rounds, "tolerance": 0.0, "checkpoint_every": case.rounds},
+        "output": {"figures": False},
+    }
+    (folder / "run.toml").write_text(dumps(run))
+    return files
+
+
+def seconds(rows: Sequence[dict[str, Any]]) -> float:
+    """The median of a round, the first left out: it is the one that fills caches."""
+    steps = [(b["seconds"] - a["seconds"]) / (b["exchanges"] - a["exchanges"]) for a, b in pairwise(rows[1:])]
+    return float(np.median(steps))
+
+
+def simulated(folder: Path, case: Case, transport: str) -> list[dict[str, Any]]:
+    read = fs.data.load_sites({name: folder / f"{name}.csv" for name in NAMES}, target="y", classes=[0, 1])
+    algorithm = getattr(fs, case.algorithm)(fs.Logistic(l2=L2))
+    run = fs.run(algorithm, read.clients, rounds=case.rounds, tolerance=0.0, transport=transport, min_rows=0)
+    return [{"seconds": row.seconds, "exchanges": row.exchanges} for row in run.history]
+
+
+def load() -> str:
+    return " ".join(f"{one:.1f}" for one in os.getloadavg())
+
+
+def measure(case: Case) -> None:
+    with tempfile.TemporaryDirectory(prefix="bench-sites-") as temporary:
+        folder = Path(temporary)
+        files = write(folder, case)
+        before = load()
+        with federation(folder, files) as kit:
+            summary = submit(folder / "run.toml", kit, folder / "run")
+        lines = (folder / "run" / "history.jsonl").read_text().splitlines()
+        between = seconds([json.loads(line) for line in lines])
+        exchanges = summary["exchanges"] * len(NAMES)
+        up, down = summary["bytes_up"] / exchanges, summary["bytes_down"] / exchanges
+        alone, workers = (seconds(simulated(folder, case, name)) for name in ("in_process", "processes"))
+        print(
+            f"{case.name}: {down:,.0f} bytes down and {up:,.0f} up per site; {between:.3f} s between sites, "
+            f"{workers:.3f} s in worker processes (ratio {between / workers:.1f}), {alone:.3f} s in one process; "
+            f"load {before} before, {load()} after"
+        )
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    asked.add_argument("--rounds", type=int, default=30, help="rounds of 300 parameters; a third of them for matrices")
+    asked.add_argument("--small", action="store_true", help="300 parameters only")
+    given = asked.parse_args()
+    if importlib.util.find_spec("nvflare") is None:
+        print("skipped: NVFlare is not installed (pip install 'fedsolve[nvflare]')")
+        return
+    measure(Case("AGD", 300, given.rounds))
+    for parameters in () if given.small else (2000, 2828):
+        measure(Case("Newton", parameters, max(4, given.rounds // 3)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""A user's connection to the server of a federation: submits jobs, looks at them, fetches what they left."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fedsolve.deploy import library, messages
+from fedsolve.deploy.kits import Kit
+from fedsolve.errors import ConfigError, TransportError
+
+T = TypeVar("T")
+PATIENCE = 60.0  # seconds to try to reach the server, or to reach it again
+FRESH = 25.0  # seconds; a connected site gives a sign of life every 10
+_API, _SPEC = "nvflare.fuel.flare_api.flare_api", "nvflare.fuel.flare_api.api_spec"
+
+
+@dataclass(frozen=True)
+class SiteSeen:
+    """A site that is connected, and when it last spoke, in seconds since the epoch."""
+
+    name: str
+    seen: float | None
+
+
+@dataclass(frozen=True)
+class Running:
+    """The ids of the jobs that run, and when the server was started."""
+
+    jobs: tuple[str, ...]
+    since: float | None
+
+
+class Admin:
+    """A session at the server. After an interruption it connects again by itself.
+
+    Args:
+        kit: A user's kit.
+        patience: Seconds after which a server that cannot be reached is given up.
+    """
+
+    def __init__(self, kit: Kit, patience: float = PATIENCE) -> None:
+        self.kit, self.patience = kit, patience
+        self._session: Any = None
+        self._spec = library.module(_SPEC)
+
+    def __enter__(self) -> Admin:
+        self._connect(time.monotonic() + self.patience)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    # ── what can be asked ──
+
+    def submit(self, folder: Path, token: str) -> str:
+        """Submit a job; returns its id. The same token gives the same job, so that asking twice is safe."""
+        return str(self._do(lambda session: session.submit_job(str(folder), submit_token=token)))
+
+    def status(self, job: str) -> str:
+        """The status of a job, in NVFlare's words."""
+        found: Mapping[str, Any] = self._do(lambda session: session.get_job_meta(job))
+        return str(found.get("status", ""))
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """All jobs at the server, the newest first."""
+        found: list[dict[str, Any]] = self._do(lambda session: session.list_jobs(reverse=True))
+        return found
+
+    def sites(self) -> list[SiteSeen]:
+        """The sites that are connected. NVFlare lists a site long after it has gone, so one that was not heard for a
+        while is left out, by the server's clock: the newest sign of any of them."""
+        info = self._do(lambda session: session.get_system_info())
+        found = [SiteSeen(str(one.name), one.last_connect_time) for one in info.client_info]
+        newest = max((one.seen or 0.0 for one in found), default=0.0)
+        return [one for one in found if newest - (one.seen or 0.0) < FRESH]
+
+    def running(self) -> Running:
+        """What runs at the server. A job that is listed as running, and not here, has ended or died with the server."""
+        info = self._do(lambda session: session.get_system_info())
+        return Running(tuple(str(one.job_id) for one in info.job_info), info.server_info.start_time)
+
+    def progress(self, job: str, since: int) -> list[dict[str, Any]]:
+        """The rounds of a job after the first `since`; none if it does not answer."""
+        found = self._tell(job, messages.PROGRESS, {"since": since})
+        return list(found.get("rows", ())) if found else []
+
+    def stop(self, job: str) -> None:
+        """Ask a job to end: in order if it answers, else by NVFlare's own command. Its checkpoint stays."""
+        if not self._tell(job, messages.STOP, {"stop": True}):
+            with suppress(self._spec.JobNotRunning, self._spec.JobNotFound):
+                self._do(lambda session: session.abort_job(job))
+
+    def fetch(self, job: str, folder: Path) -> Path:
+        """Fetch what a job left; returns its folder."""
+        return Path(str(self._do(lambda session: session.download_job_result(job, str(folder)))))
+
+    def _tell(self, job: str, topic: str, data: Mapping[str, Any]) -> dict[str, Any] | None:
+        """A command to a job's controller; None if it is not there yet, or not any more."""
+        try:
+            found: dict[str, Any] = self._do(lambda session: session.do_app_command(job, topic, dict(data)))
+        except (self._spec.JobNotRunning, self._spec.JobNotFound, self._spec.NoReply, self._spec.InternalError):
+            return None
+        return found
+
+    # ── the connection ──
+
+    def _do(self, ask: Callable[[Any], T]) -> T:
+        until = time.monotonic() + self.patience
+        while True:
+            try:
+                with _quietly():
+                    return ask(self._session)
+            except self._spec.AuthorizationError as error:
+                raise ConfigError(f"{self.kit.name} may not do this: {_line(error)}") from None
+            except (self._spec.NoConnection, self._spec.SessionClosed, self._spec.AuthenticationError) as error:
+                if time.monotonic() > until:
+                    raise TransportError(f"the server cannot be reached any more: {_line(error)}") from None
+            except self._spec.InvalidJobDefinition as error:
+                raise ConfigError(f"the server refused the job: {_line(error)}") from None
+            self._close()
+            self._connect(until)
+
+    def _connect(self, until: float) -> None:
+        api = library.module(_API)
+        while True:
+            try:
+                with _quietly():
+                    self._session = api.new_secure_session(self.kit.name, str(self.kit.folder), timeout=5.0)
+                return
+            except self._spec.AuthenticationError as error:
+                raise ConfigError(f"the server did not accept {self.kit.name}: {_line(error)}") from None
+            except Exception as error:  # whatever a server that is starting says
+                if time.monotonic() > until:
+                    raise TransportError(
+                        f"the server of {self.kit.project} cannot be reached with the kit {self.kit.folder}: "
+                        f"{_line(error)}; is `fedsolve server` running there?"
+                    ) from None
+                time.sleep(0.5)
+
+    def _close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            with suppress(Exception), _quietly():  # a server that is gone cannot be told
+                session.close()
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """NVFlare prints and logs as it goes; what matters comes as an exception."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,111 @@
+"""The server's workflow of a job: it runs one run of fedsolve over the job's tasks.
+
+The job says which run, by its id, and has the server's half of the run file as JSON. What came of it is left in the
+job's own folder, which whoever submitted it can fetch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+from nvflare.apis.impl.controller import Controller
+
+from fedsolve.deploy import messages
+from fedsolve.deploy.carrier import NVFlareCarrier
+from fedsolve.deploy.daemon import RUNS
+from fedsolve.deploy.job_folder import LOST, OUTCOME, RESULTS, RUN_FILE, STOPPED
+from fedsolve.deploy.server_run import ServerRun, explained, row_in_words
+from fedsolve.errors import FedsolveError
+from fedsolve.loop.history import Row
+from fedsolve.loop.stopping import QUORUM
+from fedsolve.report.output_folder import CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK
+from fedsolve.runfiles import server_file
+
+ENDED = {"status": STOPPED, "message": "somebody stopped the run; its checkpoint is at the server"}
+CHECK_PERIOD = 0.02  # seconds between NVFlare's looks at its tasks
+
+
+class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are not looked at
+    """Runs one run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+        self._carrier: NVFlareCarrier | None = None
+        self._stopped = threading.Event()
+
+    def start_controller(self, fl_ctx: Any) -> None:
+        """NVFlare sets the period of its checks on the wrong object, so it is set here."""
+        self.communicator._task_check_period = CHECK_PERIOD
+        self._engine.register_app_command(messages.PROGRESS, self._progress)
+        self._engine.register_app_command(messages.STOP, self._stop)
+        self._listen()
+
+    def _listen(self) -> None:
+        """Tell the carrier when a site asks for a task, and when it gives any sign of life."""
+        handle, is_active = self.communicator.process_task_request, self.communicator.client_is_active
+
+        def asked(client: Any, fl_ctx: Any) -> Any:
+            if self._carrier is not None:
+                self._carrier.see(client.name)
+            return handle(client, fl_ctx)
+
+        def alive(client_name: str, *rest: Any, **named: Any) -> Any:
+            if self._carrier is not None:
+                self._carrier.note_alive(client_name)
+            return is_active(client_name, *rest, **named)
+
+        self.communicator.process_task_request, self.communicator.client_is_active = asked, alive
+
+    def stop_controller(self, fl_ctx: Any) -> None:
+        """Nothing is left to do."""
+
+    def control_flow(self, abort_signal: Any, fl_ctx: Any) -> None:
+        """The whole run."""
+        job = fl_ctx.get_job_id()
+        workspace = self._engine.get_workspace()
+        asked = json.loads((Path(workspace.get_app_config_dir(job)) / RUN_FILE).read_text())
+        here = Path(os.environ[RUNS]) / asked["run"]
+        try:
+            names = server_file.parse(asked["file"]).sites.names
+            self._carrier = NVFlareCarrier(
+                names,
+                schedule=lambda task, targets: self.broadcast(task, fl_ctx, targets=targets, min_responses=0),
+                cancel=lambda task: self.cancel_task(task, fl_ctx=fl_ctx),
+                is_aborted=lambda: bool(abort_signal.triggered) or self._stopped.is_set(),
+                present=lambda: {client.name for client in self._engine.get_clients()},
+            )
+            outcome = ServerRun(asked["run"], asked["file"], asked["command"], here).execute(self._carrier, self._note)
+        except FedsolveError as error:
+            if abort_signal.triggered:
+                raise  # the checkpoint stays, and another job can go on from it
+            outcome = ENDED if self._stopped.is_set() else explained(error)
+        if outcome["status"] == QUORUM and self._carrier is not None and self._carrier.silent(self._carrier.names):
+            outcome["status"] = LOST  # a site whose processes were started again is part of the next job
+        results = Path(workspace.get_run_dir(job)) / RESULTS
+        without = shutil.ignore_patterns(CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK)
+        if here.is_dir():
+            shutil.copytree(here, results, ignore=without)
+        results.mkdir(exist_ok=True)
+        (results / OUTCOME).write_text(json.dumps({name: outcome.get(name) for name in ("status", "message", "error")}))
+
+    def _note(self, row: Row) -> None:
+        with self._lock:
+            self._rows.append(row_in_words(row))
+
+    def _progress(self, topic: str, data: Any, fl_ctx: Any) -> dict[str, Any]:
+        """The rounds after those that the one who asks has seen."""
+        since = data.get("since", 0) if isinstance(data, dict) else 0
+        with self._lock:
+            return {"rows": self._rows[since:], "count": len(self._rows)}
+
+    def _stop(self, topic: str, data: Any, fl_ctx: Any) -> dict[str, Any]:
+        """End the run in order."""
+        self._stopped.set()
+        return {"stopping": True}

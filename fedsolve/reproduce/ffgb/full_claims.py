@@ -1,0 +1,146 @@
+"""What the paper says of Table 2 and Figure 1, judged by the parts of the full form that are there.
+
+A method that has not reached a target needs more models than it had rounds, and no more is known. A row that lacks a
+part, or where this leaves it open, decides nothing. The rules were written when most parts were known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+
+from fedsolve.reproduce.ffgb.full_settings import WARM, Case, Columns, targets
+from fedsolve.reproduce.ffgb.methods import FEDAVG, FEDAVG_DISTILL, FEDDYN, FFGB, Method
+from fedsolve.reproduce.ffgb.parts import Part, Parts
+from fedsolve.reproduce.ffgb.printed import printed
+from fedsolve.reproduce.result import Verdict
+
+NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "emnist-d": "EMNIST-D", "emnist-l": "EMNIST-L"}
+WITHIN = 2.0  # counts agree if neither is more than twice the other
+FIRST = 0.50  # "FFGB-distill obtains a 50% testing accuracy after a single iteration"
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many models: between `least` and `most`, which is infinite if the target was not reached."""
+
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, part: Part, goal: float) -> Count:
+        reached = part.trace.rounds_to(goal)
+        return cls(reached, reached) if reached < inf else cls(part.trace.rounds + 1.0, inf)
+
+    @classmethod
+    def read(cls, text: str) -> Count:
+        """A printed one: 19, or > 100."""
+        number = float(text.removeprefix(">"))
+        return cls(number + 1, inf) if text.startswith(">") else cls(number, number)
+
+    def __str__(self) -> str:
+        return f"{self.least:.0f}" if self.most < inf else f"> {self.least - 1:.0f}"
+
+    def plus(self, more: float) -> Count:
+        return Count(self.least + more, self.most + more)
+
+    def is_below(self, other: Count) -> bool | None:
+        """None if it cannot be told."""
+        return True if self.most < other.least else False if self.least >= other.most else None
+
+    def agrees(self, paper: Count) -> bool | None:
+        """Whether neither is more than twice the other, as far as is known; "> 100" agrees with 51 and more."""
+        near = WITHIN * min(self.least, paper.least) >= max(self.least, paper.least)
+        if self.most < inf:
+            return WITHIN * self.least >= paper.least if paper.most == inf else near
+        if paper.most < inf:
+            return False if self.least > WITHIN * paper.least else None
+        return True if near else None
+
+
+Rows = Mapping[tuple[str, int], Mapping[str, Count]]  # by setting and place of the target, then by column
+Test = Callable[[Count, Count], bool | None]
+
+
+def counts(columns: Columns, parts: Parts, settings: tuple[str, ...], seed: int = 0) -> Rows:
+    """Transmitted models to both targets of every setting, as far as they are known."""
+    rows = {}
+    for setting in settings:
+        case = Case(setting, seed)
+        base = parts.find(case.part(FFGB, False))
+        if base is None:
+            continue
+        known = {method.name + (WARM if warm else ""): parts.find(case.part(method, warm)) for method, warm in columns}
+        for place, goal in enumerate(targets(base)):
+            rows[setting, place] = {name: Count.of(part, goal) for name, part in known.items() if part is not None}
+    return rows
+
+
+def claims(columns: Columns, parts: Parts, settings: tuple[str, ...]) -> list[tuple[str, Verdict]]:
+    """All that is said of the table and the figure."""
+    rows = counts(columns, parts, settings)
+    has = {method for method, _ in columns}
+    found = [*_orders(rows, len(settings), has), *_warm_starts(rows, len(settings)), *_printed(rows, has)]
+    first = parts.find(Case("cifar10:0.1", 0).part(FFGB, False))
+    if first is not None:
+        reached = first.trace.accuracies[1]
+        words = "FFGB-Distill has an accuracy of 0.50 after one round (CIFAR-10, s = 0.1)"
+        found.append((words, Verdict(reached >= FIRST, f"{reached:.3f}")))
+    return found
+
+
+def _compared(rows: Rows, settings: int, first: str, second: str, test: Test) -> Verdict:
+    """Over the rows that have both; open while rows are missing or undecided and none contradicts."""
+    known = {key: test(one[first], one[second]) for key, one in rows.items() if first in one and second in one}
+    wrong = [f"{setting}, target {place + 1}" for (setting, place), holds in known.items() if holds is False]
+    right, missing = sum(holds is True for holds in known.values()), 2 * settings - len(known)
+    undecided = len(known) - right - len(wrong)
+    said = f"{right} of {right + len(wrong)} rows" + (f", not at {'; '.join(wrong)}" if wrong else "")
+    said += f"; in {undecided} neither is reached" if undecided else ""
+    said += f"; {missing} have not been run" if missing else ""
+    return Verdict(False if wrong else None if missing or not right else True, said)
+
+
+def _orders(rows: Rows, settings: int, has: set[Method]) -> Iterator[tuple[str, Verdict]]:
+    for other in (FEDDYN, FEDAVG, FEDAVG_DISTILL):
+        if other in has:
+            words = f"FFGB-Distill needs fewer models than {other.name}, in every row"
+            yield words, _compared(rows, settings, FFGB.name, other.name, Count.is_below)
+    words = "FedDyn needs fewer models than FedAvg, in every row"
+    yield words, _compared(rows, settings, FEDDYN.name, FEDAVG.name, Count.is_below)
+    pairs = (("cifar10", FEDAVG_DISTILL, FEDAVG, "fewer"), ("cifar100", FEDAVG, FEDAVG_DISTILL, "more"))
+    for data, first, second, how in pairs if FEDAVG_DISTILL in has else ():
+        some = {key: one for key, one in rows.items() if key[0].split(":")[0] == data}
+        words = f"FedAvg-Distill needs {how} models than FedAvg on {NAMES[data]}"
+        yield words, _compared(some, 3, first.name, second.name, Count.is_below)
+
+
+def _warm_starts(rows: Rows, settings: int) -> Iterator[tuple[str, Verdict]]:
+    for method in (FEDAVG, FEDDYN):
+        words = f"one round of FFGB-Distill saves {method.name} models, its own counted, in every row"
+        yield words, _compared(rows, settings, method.name + WARM, method.name, _saves)
+
+
+def _saves(warm: Count, cold: Count) -> bool | None:
+    return warm.plus(1).is_below(cold)
+
+
+def _printed(rows: Rows, has: set[Method]) -> Iterator[tuple[str, Verdict]]:
+    for data, name in NAMES.items():
+        for method in (FFGB, FEDAVG_DISTILL, FEDDYN, FEDAVG):
+            if method in has:
+                yield f"{name}, {method.name}: counts within twice the printed ones", _agreement(rows, data, method)
+
+
+def _agreement(rows: Rows, data: str, method: Method) -> Verdict:
+    said, agreeing = [], []
+    for (setting, place), one in rows.items():
+        paper = printed(setting, method.name, place) if setting.split(":")[0] == data else None
+        if paper is None:
+            continue
+        ours = one.get(method.name)
+        said.append(f"{'not run' if ours is None else ours} ({paper})")
+        agreeing.append(None if ours is None else ours.agrees(Count.read(paper)))
+    holds = False if False in agreeing else None if None in agreeing or not agreeing else True
+    return Verdict(holds, ", ".join(said) or "not run")

@@ -1,0 +1,44 @@
+"""SHED, section 6.3: how many eigenvectors a Rayleigh link carries, d = ⌊2 log₂(1 + 5γ)⌋ with γ ~ Exp(1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedsolve.federation.client import Client
+from fedsolve.federation.links import Rayleigh
+from fedsolve.reproduce.claims import Claims
+from fedsolve.reproduce.harness import Seeds, experiment
+from fedsolve.reproduce.result import Column, Result
+from fedsolve.typing import Array
+
+MOST, ABOUT, SHARE = 10, 4.0, 0.25  # vectors at most, and on average, according to the paper; and how near is “about”
+RARE = 0.001
+
+
+def at_least(k: int, d0: float = 2.0, gain: float = 5.0) -> float:
+    """P(d ≥ k): γ ≥ (2^{k/d₀} − 1)/Γ."""
+    return float(np.exp(-(2 ** (k / d0) - 1) / gain))
+
+
+@experiment("shed-links", paper="SHED", place="section 6.3", title="Vectors that a Rayleigh link carries", takes="1 s")
+def links(seeds: Seeds, quick: bool) -> Result:
+    """The distribution of d in closed form, beside the library's draws."""
+    draws = np.concatenate([_drawn(seed, 2000) for seed, _ in seeds.over(["draws"])])
+    mean, beyond = sum(at_least(k) for k in range(1, 60)), at_least(MOST + 1)
+    claims = Claims(quick)
+    said = f"{mean:.3f}; {draws.mean():.3f} in {len(draws):,} draws"
+    claims.add("on average 4 vectors, ± 25 %", abs(mean - ABOUT) <= SHARE * ABOUT, said)
+    said = f"more with probability {beyond:.1g}"
+    claims.add("from 0 to 10 vectors, but for one draw in a thousand", beyond <= RARE, said)
+    claims.add("never more than 10", beyond == 0, said)
+    return Result(
+        columns=(Column("vectors"), Column("probability", "{:.4f}".format), Column("share of draws", "{:.4f}".format)),
+        rows=[(k, at_least(k) - at_least(k + 1), float((draws == k).mean())) for k in range(MOST + 2)],
+        claims=claims.found,
+    )
+
+
+def _drawn(seed: int, count: int) -> Array:
+    client = Client("agent", np.zeros((1, 1)), np.zeros(1))
+    client.moment = (seed, 0, 0, 0)  # by which it draws
+    return np.array([Rayleigh().vectors(round, client) for round in range(count)])

@@ -1,0 +1,157 @@
+"""The files of a federation, without NVFlare: projects, the server's half of a run file, jobs, settings of kits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import fedsolve as fs
+from fedsolve.deploy import kit_settings, library
+from fedsolve.deploy.daemon import descendants, end_descendants
+from fedsolve.deploy.job_folder import write_job
+from fedsolve.deploy.kits import open_kit
+from fedsolve.deploy.project_file import read_project
+from fedsolve.errors import ConfigError
+from fedsolve.runfiles import server_file
+
+PROJECT = """name = "hearts"
+[server]
+host = "fl.example.org"
+[[sites]]
+name = "arden"
+[[users]]
+name = "ann@example.org"
+"""
+RUN = """[sites]
+names = ["arden", "bryn"]
+target = "ill"
+[algorithm]
+name = "Newton"
+loss = { name = "Logistic", intercept = "free" }
+"""
+
+
+def test_a_project(tmp_path: Path) -> None:
+    (tmp_path / "project.toml").write_text(PROJECT)
+    found = read_project(tmp_path / "project.toml")
+    assert found.participants() == ["fl.example.org", "arden", "ann@example.org"]
+    assert found.server.port == 8002
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('name = "arden"', 'name = "../arden"', "no name of a project or site"),
+        ('name = "arden"', 'name = "arden"\n[[sites]]\nname = "arden"', "two participants are called 'arden'"),
+        ("ann@example.org", "ann", "no name of a user"),
+        ("fl.example.org", "fl example", "neither the name of a computer nor an address"),
+        ("[server]", "[servers]", "servers"),
+        ('name = "ann@example.org"', 'name = "ann@example.org"\nrole = "project_admin"', "role"),
+        ('name = "arden"', 'name = "arden"\norganisation = "a b"', "no name of an organisation"),
+    ],
+)
+def test_a_project_that_is_none(old: str, new: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "project.toml").write_text(PROJECT.replace(old, new))
+    with pytest.raises(ConfigError, match=said):
+        read_project(tmp_path / "project.toml")
+
+
+def test_the_servers_half_of_a_run_file() -> None:
+    found = server_file.parse(RUN)
+    label, entry = found.entry()
+    assert label == "Newton"
+    assert entry.algorithm == fs.Newton(fs.Logistic(intercept="free"))
+    assert found.preprocessing() is None
+    assert (found.participants().quorum, found.participants().retries) == (1.0, 1)
+
+
+def test_site_intercepts_declare_the_sites() -> None:
+    more = '[preprocess]\nsite_intercepts = "bryn"\nschema = [{ name = "age" }]\n'
+    preprocess = server_file.parse(RUN + more).preprocessing()
+    assert preprocess is not None
+    assert preprocess.schema is not None
+    *_, site = preprocess.schema.columns
+    assert (site.name, getattr(site, "categories", None)) == ("site", ("bryn", "arden"))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('[data]\ndataset = "breast_cancer"', r"has \[data\]"),
+        ('[run]\ntransport = "processes"', "are for simulations"),
+        ('[run]\nwarm_start = "model.npz"', "warm_start"),
+        ("[run]\ncheckpoint = false", "checkpoint"),
+        ("[participation]\ndropout = 0.1", "simulate losses"),
+        ("[preprocess]\nsite_intercepts = true", "needs a schema"),
+        ('[partition]\nscheme = "iid"', "partition"),
+    ],
+)
+def test_a_run_file_that_is_no_servers_half(more: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        server_file.parse(RUN + more + "\n")
+
+
+def test_a_job_is_json_and_the_run_file_is_for_the_server_alone(tmp_path: Path) -> None:
+    job = write_job(tmp_path, "job", "0123456789abcdef", RUN, ["arden", "bryn"], "fedsolve submit run.toml")
+    files = sorted(str(one.relative_to(job)) for one in job.rglob("*") if one.is_file())
+    assert files == [
+        "app_server/config/config_fed_server.json",
+        "app_server/config/run.json",
+        "app_site/config/config_fed_client.json",
+        "meta.json",
+    ]
+    for name in files:
+        json.loads((job / name).read_text())
+    assert json.loads((job / "meta.json").read_text())["deploy_map"]["app_site"] == ["arden", "bryn"]
+    assert "Newton" not in (job / "app_site/config/config_fed_client.json").read_text()
+
+
+def test_no_role_may_send_code_or_open_a_shell() -> None:
+    for role, rights in kit_settings.authorization()["permissions"].items():
+        assert isinstance(rights, dict), role  # a text would be for all rights there are
+        assert (rights["byoc"], rights["shell_commands"], rights["operate"]) == ("none", "none", "none")
+        assert (rights["submit_job"] == "any") == (role == "lead")
+
+
+def test_a_folder_that_is_no_kit(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is no start-up kit"):
+        open_kit(tmp_path, "site")
+    (tmp_path / "startup").mkdir()
+    (tmp_path / "startup" / "fed_admin.json").write_text("{}")
+    with pytest.raises(ConfigError, match="is the kit of a user, and this command needs that of a site"):
+        open_kit(tmp_path, "site")
+
+
+def test_without_nvflare_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'fedsolve\[nvflare\]'"):
+        library.module("nvflare")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_descendants_end_also_when_they_are_stopped_or_ignore_signals() -> None:
+    inner = (
+        "import signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)"
+    )
+    outer = (
+        "import os, signal, subprocess, sys\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {inner!r}], stdout=subprocess.PIPE, start_new_session=True)\n"
+        "child.stdout.readline(); print('ready', flush=True); os.kill(os.getpid(), signal.SIGSTOP)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", outer], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.2)
+    below = descendants(process.pid)
+    assert len(below) == 1
+    end_descendants(process.pid)
+    assert descendants(process.pid) == []
+    process.kill()
+    process.wait()
+    process.stdout.close()
