@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -84,8 +83,8 @@ def predict(where: Path, source: str, asked: Asked, wanted: Wanted, as_json: boo
 class _Made:
     """What is predicted, a value (or a list of several) for each row; None where there is no prediction."""
 
-    predictions: list[Any]
-    probabilities: list[float | None] | None
+    predictions: list[object]
+    probabilities: list[object] | None
     outputs: int
     score: float | None
     notes: tuple[str, ...]
@@ -120,7 +119,7 @@ def _predicted(model: Model, found: NewRows) -> _Made:
     return _Made(_spread(predictions, kept), listed, outputs, judged, tuple(notes))
 
 
-def _spread(values: Array, kept: Array) -> list[Any]:
+def _spread(values: Array, kept: Array) -> list[object]:
     """A value for each row: None for those that are not kept."""
     listed = iter(values.tolist())
     return [next(listed) if one else None for one in kept]

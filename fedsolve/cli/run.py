@@ -91,15 +91,7 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
 
     def show(console: Console) -> None:
         console.print(tables.fitting(console, [summary]))
-        ended = f"[bold red]{result.status}[/bold red]: " if result.status in tables.BAD else ""
-        console.print(f"\n{escape(f'{label} on {_described(problem)}')}: {ended}{escape(result.message)}.")
-        if start is not None:
-            console.print(escape(start.sentence))
-        for said in result_sentences(result, sum(client.n_samples for client in problem.clients), None):
-            console.print(said)
-        if not ended:
-            console.print(_scores(summary))
-        console.print(_sent(summary))
+        _show_end(console, problem, result, label, summary, start)
         coefficients.show(console, inferred)
         if result.evaluation is not None:
             console.print(held_out.terminal(result.evaluation))
@@ -460,6 +452,21 @@ def _scores(summary: Summary) -> str:
     said = [f"{value:.4g} on the {where}ing data" for where, value in summary["scores"].items() if value is not None]
     kind = summary["score"]
     return f"{kind[:1].upper()}{kind[1:]}: {', '.join(said)}." if said else ""
+
+
+def _show_end(
+    console: Console, problem: Problem, result: Run, label: str, summary: Summary, start: WarmStart | None
+) -> None:
+    """How the run ended, what came out of it and what it took."""
+    ended = f"[bold red]{result.status}[/bold red]: " if result.status in tables.BAD else ""
+    console.print(f"\n{escape(f'{label} on {_described(problem)}')}: {ended}{escape(result.message)}.")
+    if start is not None:
+        console.print(escape(start.sentence))
+    for said in result_sentences(result, sum(client.n_samples for client in problem.clients), None):
+        console.print(said)
+    if not ended:
+        console.print(_scores(summary))
+    console.print(_sent(summary))
 
 
 def _sent(summary: Summary) -> str:

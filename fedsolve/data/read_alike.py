@@ -18,7 +18,7 @@ from fedsolve.data.csv_tables import Reading, Table
 from fedsolve.data.missing_markers import ALL, Listed, Markers, Na, table_of
 from fedsolve.data.site_tables import SiteReading, read_site
 from fedsolve.errors import ConfigError, DataError, UnknownName
-from fedsolve.plain import Reader, to_plain
+from fedsolve.plain import Plain, Reader, to_plain
 from fedsolve.tables.cells import MISSING, key
 from fedsolve.typing import Array
 
@@ -46,9 +46,9 @@ class FilesRead:
 
     # ── files ──
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Plain]:
         """As JSON has it."""
-        sites = {name: _short(one) for name, one in self.sites.items()}
+        sites: dict[str, Plain] = {name: _short(one) for name, one in self.sites.items()}
         return {"every": _short(self.every), "sites": sites, "offset": self.offset}
 
     @classmethod
@@ -78,7 +78,7 @@ class FilesRead:
         if site is not None and site not in self.sites:
             raise UnknownName("site whose file was read in a way of its own", site, self.sites)
         own = SiteReading() if site is None else _as_far_as_there(path, self, self.sites[site])
-        how = replace(Reading(), **{k: v for k, v in _short(self.every).items() if k in _READING}, shared_na=True)
+        how = self._common()
         if na is not None:
             before: dict[str, Listed] = {} if how.na is None else dict(table_of(how.na))
             how = replace(how, na={**before, **na})
@@ -86,6 +86,10 @@ class FilesRead:
         if site is None:
             self._check_sites(table, na or {})
         return table, own.over(how).na
+
+    def _common(self) -> Reading:
+        """How all files are read; a list of markers replaces the usual ones, as in the run."""
+        return replace(self.every.over(Reading()), na=self.every.na)
 
     def _check_sites(self, table: Table, said: Mapping[str, Listed]) -> None:
         """Raise DataError for a cell that marked a missing value at one of the sites."""
@@ -110,10 +114,7 @@ class FilesRead:
         return ""
 
 
-_READING = {one.name for one in fields(Reading)}
-
-
-def _short(own: SiteReading) -> dict[str, Any]:
+def _short(own: SiteReading) -> dict[str, Plain]:
     """The fields of which something was said."""
     plain = to_plain(own)
     assert isinstance(plain, dict)
@@ -123,8 +124,7 @@ def _short(own: SiteReading) -> dict[str, Any]:
 def _as_far_as_there(path: Path, read: FilesRead, own: SiteReading) -> SiteReading:
     """What was declared for a site, without columns to rename or to miss that a new file has as they should be."""
     how = replace(own, rename=None, absent=(), drop=())
-    common = replace(Reading(), **{k: v for k, v in _short(read.every).items() if k in _READING})
-    columns = read_site(path, common, how, {}).columns
+    columns = read_site(path, read._common(), how, {}).columns
     rename = {old: new for old, new in (own.rename or {}).items() if old in columns and new not in columns}
     kept = [name for name in own.absent if name not in columns]
     return replace(own, rename=rename or None, absent=kept, drop=())
