@@ -12,24 +12,30 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from fedsolve.data.read_alike import FilesRead
 from fedsolve.errors import ConfigError, DataError
 
 SEPARATORS = (",", ";", "\t", "|")
 
 
-def id_columns(source: str, wanted: Sequence[str]) -> dict[str, list[str]]:
-    """The cells of these columns, as they are written in a csv file with a header. Raises DataError if it lacks one."""
+def id_columns(source: str, wanted: Sequence[str], read: FilesRead | None = None) -> dict[str, list[str]]:
+    """The cells of these columns, as they are written in a csv file with a header; lines above and below the table are
+    left out as in the run's files (`read`). Raises DataError if it lacks one."""
     if not wanted:
         return {}
     path = Path(source).expanduser()
     if not path.is_file():
         raise ConfigError(f"--id names columns of a csv file, and {source} is no file")
-    text = _text(path)
+    every = (read or FilesRead()).every
+    text = "".join(_text(path).splitlines(keepends=True)[every.skip or 0 :])
     for separator in SEPARATORS:
         records = [row for row in csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True) if row]
         header = [cell.strip() for cell in records[0]] if records else []
         if all(name in header for name in wanted):
-            return {name: _cells(source, records[1:], header, name) for name in wanted}
+            return {
+                name: _cells(source, records[1 : len(records) - (every.skip_footer or 0)], header, name)
+                for name in wanted
+            }
     header = [cell.strip() for cell in next(csv.reader(text.splitlines()[:1]), [])]
     missing = next((name for name in wanted if name not in header), wanted[0])
     raise DataError(f"{source}: no column {missing!r} for --id; expected one of {', '.join(header)}")

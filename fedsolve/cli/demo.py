@@ -17,7 +17,7 @@ from rich.console import Console
 
 from fedsolve import data
 from fedsolve.cli.console import Interrupted, OnRound, emit, escape, progress_bar
-from fedsolve.cli.demo_story import by_rounds, drawn_order, story
+from fedsolve.cli.demo_story import by_rounds, drawn_order, named_message, story
 from fedsolve.cli.run import failed_row
 from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.federation.client import Client
@@ -118,7 +118,8 @@ def demo(output: Path, seed: int, as_json: bool) -> int:
     }
     folder.write_summary(summary)
     said = (
-        "Bytes are all clients' together. The distance is ‖w − w_pooled‖ / ‖w_pooled‖ "
+        "“up” is what all hospitals together sent to fit the model, “down” what they received; ‖gradient‖ is 0 at the "
+        "best fit. The distance is ‖w − w_pooled‖ / ‖w_pooled‖ "
         f"to scikit-learn's fit of the pooled data, whose accuracy is {pooled.accuracy:.1%}."
     )
     command = shlex.join(["fedsolve", "demo", "--seed", str(seed), "--output", str(output)])
@@ -176,12 +177,12 @@ def _show(
     console.print(tables.clients(sites, tuple(sites[0])))
     for sentence in tale:
         console.print(f"\n{escape(sentence)}")
-    console.print("\n[bold]Every algorithm, fewest rounds first[/bold]")
+    console.print("\n[bold]Every algorithm: those that reach the pooled fit first, by their rounds[/bold]")
     console.print(tables.fitting(console, rows, COLUMNS))
     console.print(f"\n{said}")
     for row in rows:
         if row["status"] in (*tables.BAD, "not applicable"):
-            console.print(escape(f"{row['algorithm']}: {row['message']}."))
+            console.print(escape(named_message(row)))
     console.print(
         f"The report is [bold]{escape(str(folder.report))}[/bold]; histories, ledgers and models are beside it",
         soft_wrap=True,

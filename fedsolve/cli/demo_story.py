@@ -15,17 +15,26 @@ CLOSE = 1e-6  # a distance to the pooled fit that makes no difference to anyone
 
 
 def by_rounds(rows: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
-    """The rows of the table: fewest rounds first, and last those that have none; of equals, the nearest first."""
+    """The rows of the table: first those that reach the pooled fit, by their rounds; then the others, the nearest
+    first; last those that did not run."""
 
-    def place(row: Mapping[str, object]) -> tuple[bool, float, float]:
-        rounds, distance = row.get("rounds"), row.get("distance_to_pooled")
+    def place(row: Mapping[str, object]) -> tuple[bool, bool, float, float]:
+        rounds, distance = row.get("rounds"), _distance(row)
+        close = distance <= CLOSE
         return (
             rounds is None,
-            float(rounds) if isinstance(rounds, int) else 0.0,
-            float(distance) if isinstance(distance, float) else math.inf,
+            not close,
+            float(rounds) if close and isinstance(rounds, int) else 0.0,
+            distance if math.isfinite(distance) else math.inf,
         )
 
     return sorted(rows, key=place)
+
+
+def named_message(row: Mapping[str, object]) -> str:
+    """Why an algorithm did not run, with its name once."""
+    name, message = str(row["algorithm"]), str(row["message"])
+    return f"{message}." if message.startswith(f"{name} ") else f"{name}: {message}."
 
 
 def drawn_order(labels: Sequence[str]) -> list[str]:

@@ -11,17 +11,28 @@ from pathlib import Path
 from rich.console import Console
 
 from fedsolve.cli.console import emit, escape
+from fedsolve.cli.markers import markers, value
+from fedsolve.data import advice
 from fedsolve.data.csv_tables import Reading
-from fedsolve.data.missing_markers import ALL, Marker, Na
 from fedsolve.data.proposals import Proposal, propose
 from fedsolve.data.schema import Categorical
+from fedsolve.data.site_tables import SiteReading
 from fedsolve.errors import ConfigError
 from fedsolve.runfiles import problem as problems
 from fedsolve.runfiles import run_file as config
 from fedsolve.runfiles.proposed_run_file import Outcome, Wanted, outcome_of, penalty_notes, run_file_text
-from fedsolve.tables.cells import MISSING, key
 from fedsolve.tables.outcomes import Positive
 from fedsolve.wire.storage import write_atomically
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The options that may be repeated."""
+
+    names: Sequence[str] = ()
+    na: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    keep: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -34,9 +45,7 @@ class Asked:
     offset: str | None = None
     positive: str | None = None
     loss: str | None = None
-    names: str | None = None
-    na: Sequence[str] = ()
-    drop: Sequence[str] = ()
+    lists: Lists = Lists()  # frozen
     yes: bool = False
     force: bool = False
 
@@ -51,9 +60,10 @@ def init(files: Sequence[str], asked: Asked, as_json: bool) -> int:
         asked.offset,
         _positive(asked.positive),
         asked.loss,
-        Reading(names=_names(asked.names), na=_markers(asked.na)),
+        Reading(names=_names(asked.lists.names), na=markers(asked.lists.na)),
     )
-    proposal = _proposed(files, asked, wanted)
+    with advice.written_in("init"):
+        proposal = _proposed(files, asked, wanted)
     outcome = outcome_of(wanted, proposal.target)
     folder = asked.output.parent
     text = run_file_text(proposal, wanted, outcome, folder, shlex.join(["fedsolve", *sys.argv[1:]]))
@@ -87,8 +97,10 @@ def _proposed(files: Sequence[str], asked: Asked, wanted: Wanted) -> Proposal:
             target=asked.target,
             weight=asked.weight,
             offset=asked.offset,
-            drop=asked.drop,
+            drop=asked.lists.drop,
+            keep=asked.lists.keep,
             reading=wanted.reading,
+            sites=_own_names(asked.lists.names),
             positive=wanted.positive,
             many_categories=many,
         )
@@ -121,9 +133,25 @@ def _named(files: Sequence[str]) -> Sequence[str] | dict[str, str]:
     return files
 
 
-def _names(text: str | None) -> list[str] | None:
-    if text is None:
-        return None
+def _names(given: Sequence[str]) -> list[str] | None:
+    """`--names a,b,c`, for all files."""
+    whole = [one for one in given if not _is_of_site(one)]
+    if len(whole) > 1:
+        raise ConfigError("--names a,b,c is for all files, so say it once; --names SITE=a,b,c is for the file of one")
+    return _listed(whole[0]) if whole else None
+
+
+def _own_names(given: Sequence[str]) -> dict[str, SiteReading]:
+    """`--names westgate=a,b,c`, for the file of one site."""
+    pairs = [one.partition("=") for one in given if _is_of_site(one)]
+    return {site: SiteReading(names=_listed(names)) for site, _, names in pairs}
+
+
+def _is_of_site(text: str) -> bool:
+    return "=" in text.partition(",")[0]
+
+
+def _listed(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
@@ -131,28 +159,8 @@ def _positive(text: str | None) -> Positive | None:
     if text is None:
         return None
     if "," in text:
-        return [_value(one) for one in text.split(",")]
-    return _value(text)
-
-
-def _value(text: str) -> str | int | float:
-    found = key(text)
-    if isinstance(found, str):
-        return found
-    return int(found) if found == int(found) else found
-
-
-def _markers(given: Sequence[str]) -> Na | None:
-    """`--na -9 --na chol=0` as in a run file; the usual markers stay."""
-    if not given:
-        return None
-    table: dict[str, list[Marker]] = {}
-    for one in given:
-        column, equals, marker = one.rpartition("=")
-        table.setdefault(column if equals else ALL, []).append(_value(marker))
-    if ALL in table:
-        table[ALL] = [*table[ALL], *MISSING]
-    return table
+        return [value(one) for one in text.split(",")]
+    return value(text)
 
 
 # ── what is said ──
@@ -160,7 +168,9 @@ def _markers(given: Sequence[str]) -> Na | None:
 
 def _columns(proposal: Proposal) -> str:
     said = [
-        f"{column.name} ({len(column.categories)} categories)" if isinstance(column, Categorical) else column.name
+        f"{column.name} ({len(column.categories)} categories, compared with {column.categories[0]})"
+        if isinstance(column, Categorical)
+        else column.name
         for column in proposal.schema.columns
     ]
     return f"Columns: {', '.join(said)}"

@@ -30,6 +30,8 @@ from fedsolve.cli import reproduce as reproduce_command
 from fedsolve.cli import run as run_command
 from fedsolve.cli import select as select_command
 from fedsolve.cli.console import Interrupted
+from fedsolve.cli.markers import markers
+from fedsolve.cli.new_rows import Asked
 from fedsolve.errors import CheckpointError, FedsolveError, FedsolveWarning, InputError, QuorumNotReached
 from fedsolve.report.json_values import to_json
 from fedsolve.text import printable
@@ -117,8 +119,11 @@ def init(
     target: Annotated[str, typer.Option(show_default=False, help="The column to predict.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")] = Path("run.toml"),
     names: Annotated[
-        str | None,
-        typer.Option(show_default=False, help="Names of the columns, separated by commas, if files have no header."),
+        list[str] | None,
+        typer.Option(
+            show_default=False,
+            help="Names of the columns, if files have no header: a,b,c, or SITE=a,b,c for the file of one; repeat it.",
+        ),
     ] = None,
     positive: Annotated[
         str | None,
@@ -130,6 +135,10 @@ def init(
     ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(show_default=False, help="A column that is no feature; may be repeated.")
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(show_default=False, help="A column that stays although some site lacks it; may be repeated."),
     ] = None,
     weight: Annotated[str | None, typer.Option(show_default=False, help="The column of row weights.")] = None,
     offset: Annotated[str | None, typer.Option(show_default=False, help="The column of offsets.")] = None,
@@ -143,9 +152,8 @@ def init(
     trace: Traceback = False,
 ) -> int:
     """Write a run file for your own files, one per site. See docs/own-files.md."""
-    asked = init_command.Asked(
-        target, output, weight, offset, positive, loss, names, tuple(na or ()), tuple(drop or ()), yes, force
-    )
+    lists = init_command.Lists(names or (), na or (), drop or (), keep or ())
+    asked = init_command.Asked(target, output, weight, offset, positive, loss, lists, yes, force)
     return init_command.init(files, asked, json)
 
 
@@ -326,7 +334,7 @@ def algorithms(json: Json = False, trace: Traceback = False) -> int:
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model.npz, or the folder of a run.")],
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="A file (csv, npz, LIBSVM, idx), or the name of a data set.")
+        str, typer.Argument(metavar="DATA", help="A file (csv, parquet, npz, LIBSVM, idx), or the name of a data set.")
     ],
     output: Annotated[
         Path | None,
@@ -356,12 +364,30 @@ def predict(
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Predict with the model of a run that diverged, too.")
     ] = False,
+    na: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MARKER",
+            help="What marks a missing cell, besides what did in the run: -9, or chol=0 for one column (chol= if "
+            "nothing does); may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    site: Annotated[
+        str | None,
+        typer.Option(help="Whose file it is, if the run file says how that site's file is read.", show_default=False),
+    ] = None,
+    no_offset: Annotated[
+        bool, typer.Option("--no-offset", help="Predict for an offset of 0, where the run had a column of offsets.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the output file.")] = False,
     json: Json = False,
     trace: Traceback = False,
 ) -> int:
     """Predict with a model that a run has left."""
-    return predict_command.predict(model, data, output, target, drop or [], id_ or [], anyway, force, json)
+    asked = Asked(target, drop or [], site, markers(na or []), not no_offset)
+    wanted = predict_command.Wanted(output, id_ or [], anyway, force)
+    return predict_command.predict(model, data, asked, wanted, json)
 
 
 @app.command()

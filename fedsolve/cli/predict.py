@@ -8,87 +8,132 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
-from fedsolve import data as rooms
 from fedsolve.cli.carried import id_columns
-from fedsolve.cli.console import emit, escape, say
-from fedsolve.data.file_formats import is_number, read_columns
-from fedsolve.data.load import format_of
-from fedsolve.data.schema import Categorical
+from fedsolve.cli.console import emit, escape, say, tell
+from fedsolve.cli.new_rows import Asked, NewRows, missing_truth, new_rows
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.loop.stopping import QUORUM
 from fedsolve.models import Model, load_model
 from fedsolve.models.base import DIVERGED
 from fedsolve.models.scores import score, score_name
 from fedsolve.report.output_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SUMMARY
-from fedsolve.tables.column_names import are_counted, chosen_columns
-from fedsolve.tables.outcomes import recoded
+from fedsolve.tables.column_names import are_counted
 from fedsolve.text import spreadsheet_cell
 from fedsolve.typing import Array
 from fedsolve.wire.storage import remove_leftovers, write_atomically
 
 
-def predict(
-    where: Path,
-    source: str,
-    output: Path | None,
-    target: str | None,
-    drop: Sequence[str],
-    ids: Sequence[str],
-    anyway: bool,
-    force: bool,
-    as_json: bool,
-) -> int:
-    """Predictions as csv in `output` or on standard output, or as JSON. The columns `ids` are carried through."""
-    path = _model_in(where) if where.is_dir() else where
+@dataclass(frozen=True)
+class Wanted:
+    """The options of the command, beside those that say what the rows are."""
+
+    output: Path | None = None
+    ids: Sequence[str] = ()
+    anyway: bool = False
+    force: bool = False
+
+
+def predict(where: Path, source: str, asked: Asked, wanted: Wanted, as_json: bool) -> int:
+    """Predictions as csv in a file or on standard output, or as JSON. The columns `ids` are carried through."""
+    path, output = _model_in(where) if where.is_dir() else where, wanted.output
     model = load_model(path)
-    _check_ended(path, model, anyway)
-    carried = id_columns(source, ids)
-    X, truth = _inputs(source, model, _feature_names(path, model), target, [*drop, *ids])
-    if output is not None and output.exists() and not force:
+    _check_ended(path, model, wanted.anyway)
+    carried = id_columns(source, wanted.ids, model.files_read)
+    asked = replace(asked, drop=[*asked.drop, *wanted.ids])
+    found = new_rows(source, model, _feature_names(path, model), asked)
+    if output is not None and output.exists() and not wanted.force:
         raise ConfigError(f"there is already a file {output}; choose another, or replace it with --force")
-    predictions = model.predict(X)
-    if any(len(cells) != len(predictions) for cells in carried.values()):
+    made = _predicted(model, found)
+    if any(len(cells) != made.rows for cells in carried.values()):
         raise DataError(f"{source}: not as many cells in the --id columns as rows; is the first line its header?")
-    probabilities = model.positive_probability(X)
-    found = None if truth is None else score(model, predictions, truth)
     if output is not None:
         remove_leftovers(output.parent, [output.name])
-        write_atomically(output, _as_csv(carried, predictions, probabilities).encode())
+        write_atomically(output, _as_csv(carried, made).encode())
+    tell(made.notes)
 
     def show(console: Console) -> None:
-        said = f"{len(predictions)} predictions" + ("" if found is None else f", {score_name(model)} {found:.4g}")
+        said = f"{made.count} predictions" + ("" if made.score is None else f", {score_name(model)} {made.score:.4g}")
         if output is None:
-            sys.stdout.write(_as_csv(carried, predictions, probabilities))
+            sys.stdout.write(_as_csv(carried, made))
             say(said)
         else:
             console.print(f"{said}, in [bold]{escape(str(output))}[/bold]", soft_wrap=True)
 
     result = {
         "status": "ok",
-        "rows": len(predictions),
+        "rows": made.rows,
         "output": output,
-        "score": found,
+        "score": made.score,
         **({"ids": carried} if carried else {}),
-        "predictions": predictions,
-        "probabilities": probabilities,
+        "predictions": made.predictions,
+        "probabilities": made.probabilities,
+        **({"notes": list(made.notes)} if made.notes else {}),
     }
     emit(result, as_json, show)
     return 0
 
 
-def _as_csv(carried: Mapping[str, Sequence[str]], predictions: Array, probabilities: Array | None) -> str:
+@dataclass(frozen=True)
+class _Made:
+    """What is predicted, a value (or a list of several) for each row; None where there is no prediction."""
+
+    predictions: list[object]
+    probabilities: list[object] | None
+    outputs: int
+    score: float | None
+    notes: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        return len(self.predictions)
+
+    @property
+    def count(self) -> int:
+        return sum(one is not None for one in self.predictions)
+
+
+def _predicted(model: Model, found: NewRows) -> _Made:
+    """Predict the rows that can be, and judge those whose target is known."""
+    kept = np.ones(found.X.shape[0], dtype=bool) if found.complete is None else found.complete
+    X, notes = found.X[kept], list(found.notes)
+    if not kept.any():
+        raise DataError(f"{notes[-1]}: nothing is left to predict")
+    given = () if found.offset is None else (found.offset[kept],)
+    predictions = np.asarray(model.predict(X, *given))
+    probabilities = model.positive_probability(X, *given)
+    judged = None
+    if found.truth is not None:
+        truth = found.truth[kept]
+        unknown = missing_truth(truth)
+        if unknown.any():
+            notes.append(f"the target is missing in {int(unknown.sum())} of {len(truth)} rows, which are not judged")
+        judged = score(model, predictions[~unknown], truth[~unknown]) if not unknown.all() else None
+    outputs = predictions.shape[1] if predictions.ndim == 2 else 1
+    listed = None if probabilities is None else _spread(probabilities, kept)
+    return _Made(_spread(predictions, kept), listed, outputs, judged, tuple(notes))
+
+
+def _spread(values: Array, kept: Array) -> list[object]:
+    """A value for each row: None for those that are not kept."""
+    listed = iter(values.tolist())
+    return [next(listed) if one else None for one in kept]
+
+
+def _as_csv(carried: Mapping[str, Sequence[str]], made: _Made) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    outputs = predictions.shape[1] if predictions.ndim == 2 else 1
-    heads = ["prediction"] if outputs == 1 else [f"prediction_{index}" for index in range(outputs)]
-    columns: list[Sequence[object]] = [*carried.values(), *predictions.reshape(len(predictions), outputs).T.tolist()]
-    if probabilities is not None:
-        heads, columns = [*heads, "probability"], [*columns, probabilities.tolist()]
+    several = made.outputs > 1
+    heads = [f"prediction_{index}" for index in range(made.outputs)] if several else ["prediction"]
+    rows = [[""] * made.outputs if one is None else one if isinstance(one, list) else [one] for one in made.predictions]
+    columns: list[Sequence[object]] = [*carried.values(), *map(list, zip(*rows, strict=True))]
+    if made.probabilities is not None:
+        heads, columns = [*heads, "probability"], [*columns, ["" if p is None else p for p in made.probabilities]]
     writer.writerow(map(spreadsheet_cell, [*carried, *heads]))
     # The name of a class, or an id, may be anything.
     writer.writerows(map(spreadsheet_cell, row) for row in zip(*columns, strict=True))
@@ -150,45 +195,3 @@ def _feature_names(path: Path, model: Model) -> tuple[str, ...] | None:
     if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
         return tuple(names)
     return known
-
-
-def _inputs(
-    source: str, model: Model, names: Sequence[str] | None, target: str | None, drop: Sequence[str]
-) -> tuple[Array, Array | None]:
-    """The inputs in the model's order, and the targets where there are any: classes by name, or numbers."""
-    path = Path(source).expanduser()
-    known = source in {info.name for info in rooms.datasets()}
-    if known or not path.is_file() or format_of(path) != "csv":  # features and targets are apart already
-        loaded = rooms.load(source)
-        return loaded.inputs_for(names), loaded.labels if model.is_classifier else loaded.y
-    columns = read_columns(path)
-    for column in (*drop, *([] if target is None else [target])):
-        if column not in columns:
-            raise DataError(f"{source}: no column {column!r}; expected one of {', '.join(columns)}")
-    truth = None if target is None else recoded(columns[target], getattr(model, "classes", None))
-    if model.transform is not None and model.transform.needed is not None:  # others may be lacking, or anything
-        others = set(model.input_names or ()).difference(model.transform.needed)
-        columns |= {name: np.full(len(next(iter(columns.values()))), np.nan) for name in others}
-    names = chosen_columns(source, list(columns), names, {*drop, target}, model.columns)
-    for place, name in enumerate(names):
-        kind = None if model.transform is None else model.transform.columns[place]
-        if not isinstance(kind, Categorical):
-            _check_numbers(source, name, columns[name])
-    return _matrix([columns[name] for name in names]), truth
-
-
-def _check_numbers(source: str, name: str, cells: Array) -> None:
-    if cells.dtype != object:
-        return
-    for row, cell in enumerate(cells, start=1):
-        if isinstance(cell, str) and not is_number(cell):
-            raise DataError(f"{source}: column {name!r}, row {row} below the header: {cell!r} is not a number")
-
-
-def _matrix(columns: Sequence[Array]) -> Array:
-    if all(column.dtype.kind == "f" for column in columns):
-        return np.column_stack(columns)
-    X = np.empty((len(columns[0]), len(columns)), dtype=object)
-    for place, column in enumerate(columns):
-        X[:, place] = column
-    return X

@@ -33,6 +33,9 @@ from fedsolve.report.comparison import Comparison, Trace
 from fedsolve.report.figures import convergence, rendered
 from fedsolve.report.html_parts import Html
 from fedsolve.report.output_folder import COSTS_FIGURE, HELD_OUT
+from fedsolve.report.result_words import result_sentences
+from fedsolve.report.summary import note_later
+from fedsolve.report.tables import size
 from fedsolve.runfiles import coefficients as inference
 from fedsolve.runfiles import keys
 from fedsolve.runfiles import problem as problems
@@ -81,18 +84,14 @@ def run(file: Path, output: Path | None, force: bool, resume: bool, as_json: boo
         folder.write_summary(summary)
     command = _command("run", file, output)
     inferred, forest = inference.asked(what, result, folder, summary)
+    note_later(result, folder, summary)
     about = _about(what, problem, folder, {label: result}, f"{label} on {problem.data.name}", command, text)
     about = replace(about, inferred=inferred, forest=forest)
     folder.write_report(pages.run_page(about, result, summary, gained))
 
     def show(console: Console) -> None:
         console.print(tables.fitting(console, [summary]))
-        ended = f"[bold red]{result.status}[/bold red]: " if result.status in tables.BAD else ""
-        console.print(f"\n{escape(f'{label} on {_described(problem)}')}: {ended}{escape(result.message)}.")
-        if start is not None:
-            console.print(escape(start.sentence))
-        if not ended:
-            console.print(_scores(summary))
+        _show_end(console, problem, result, label, summary, start)
         coefficients.show(console, inferred)
         if result.evaluation is not None:
             console.print(held_out.terminal(result.evaluation))
@@ -317,7 +316,7 @@ def _about_comparison(
         files = rendered(comparison_figure.draw(compared, _described(problem)))
         folder.write_figures(files)
     samples = sum(client.n_samples for client in problem.clients)
-    described = f"{_described(problem)}, {samples:,} samples"
+    described = f"{_described(problem)}, {samples:,} rows"
     names = problem.data.feature_names
     measured = f", gradient norm and held-out {compared.score_name}" if compared.score else " and gradient norm"
     shows = f"Distance to the lowest value{measured} against rounds, bytes and seconds"
@@ -376,6 +375,8 @@ def _execute(
             on_round=several(folder.append, show, *loggers),
             min_rows=budget.min_rows,
         )
+    if start is not None and start.ledger is not None and result.session is not None:
+        result.session.earlier.append(("warm start", start.ledger))
     return replace(result, model=problem.named(result.model))
 
 
@@ -424,7 +425,7 @@ def _about(
         if drawn is not None:
             folder.write_figure(drawn, HELD_OUT)
     samples = sum(client.n_samples for client in problem.clients)
-    described = f"{_described(problem)}, {samples:,} samples"
+    described = f"{_described(problem)}, {samples:,} rows"
     outcome = None if isinstance(what.data.target, int) else what.data.target
     return pages.About(title, described, command, figure, text, problem.data.feature_names, drawn, outcome=outcome)
 
@@ -444,13 +445,36 @@ def _where(console: Console, folder: RunFolder) -> None:
 
 
 def _described(problem: Problem) -> str:
-    return f"{problem.data.name}, {len(problem.clients)} clients"
+    return f"{problem.data.name}, {len(problem.clients)} sites"
 
 
 def _scores(summary: Summary) -> str:
     said = [f"{value:.4g} on the {where}ing data" for where, value in summary["scores"].items() if value is not None]
     kind = summary["score"]
     return f"{kind[:1].upper()}{kind[1:]}: {', '.join(said)}." if said else ""
+
+
+def _show_end(
+    console: Console, problem: Problem, result: Run, label: str, summary: Summary, start: WarmStart | None
+) -> None:
+    """How the run ended, what came out of it and what it took."""
+    ended = f"[bold red]{result.status}[/bold red]: " if result.status in tables.BAD else ""
+    console.print(f"\n{escape(f'{label} on {_described(problem)}')}: {ended}{escape(result.message)}.")
+    if start is not None:
+        console.print(escape(start.sentence))
+    for said in result_sentences(result, sum(client.n_samples for client in problem.clients), None):
+        console.print(said)
+    if not ended:
+        console.print(_scores(summary))
+    console.print(_sent(summary))
+
+
+def _sent(summary: Summary) -> str:
+    """All that was sent, of which the table has what fitted the model."""
+    whole = summary["sent"]["all"]
+    parts = [f"{name} {size(one['bytes_up'])}" for name, one in summary["sent"].items() if name != "all"]
+    up, down = size(whole["bytes_up"]), size(whole["bytes_down"])
+    return f"In all, the sites sent {up} ({', '.join(parts)}) and received {down}."
 
 
 def _notice(console: Console, *results: Run) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fedsolve.algorithms.base import Algorithm
 from fedsolve.errors import FedsolveError
+from fedsolve.federation.ledger import Ledger
 from fedsolve.loop.run import run as run_algorithm
 from fedsolve.loop.stopping import Stopping, rounds_in_words
 from fedsolve.models.base import Model, load_model
@@ -24,6 +25,7 @@ class WarmStart:
 
     model: Model
     said: Plain
+    ledger: Ledger | None = None  # what was sent for it
 
     @property
     def sentence(self) -> str:
@@ -67,4 +69,4 @@ def begin(what: keys.Config, problem: Problem, algorithm: Algorithm, folder: Pat
         "bytes_down": total.bytes_down,
         "seconds": found.history[-1].seconds,
     }
-    return WarmStart(found.model, said)
+    return WarmStart(found.model, said, found.all_sent())

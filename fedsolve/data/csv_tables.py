@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fedsolve.data import advice
 from fedsolve.data.dataset import Array
 from fedsolve.data.doubtful_numbers import Doubts, doubts
 from fedsolve.data.missing_markers import Markers, Na, markers_for
@@ -116,6 +117,7 @@ class Table:
     header_line: int | None = None
     unit: str = "line"  # what `lines` counts
     rounded: frozenset[str] = frozenset()  # columns whose whole numbers are too long to be kept exactly
+    absent: frozenset[str] = frozenset()  # columns that the file does not have, and is said not to have
 
     @property
     def name(self) -> str:
@@ -127,8 +129,12 @@ class Table:
         return f"{self.name}: {', '.join(self.facts)}" if self.facts else ""
 
     def where(self, row: int, column: str) -> str:
-        """A cell's place, for messages."""
+        """A cell's place, for errors."""
         return f"{self.path}, {self.unit} {int(self.lines[row])}, column {column}"
+
+    def place(self, row: int, column: str) -> str:
+        """A cell's place, for notes, which say only the name of the file."""
+        return f"{self.name}, {self.unit} {int(self.lines[row])}, column {column}"
 
     @property
     def head(self) -> str:
@@ -271,7 +277,8 @@ class _CsvFile:
         if below and any(is_number(cell, self.how.decimal) for cell in below[0][1]):
             raise DataError(
                 f"{self.path}, line {line}: this looks like a header ({', '.join(head[:6])}), with other names than "
-                "in names; leave names out for this file, or write header = true to use those of names instead"
+                f"those given; {advice.names_elsewhere()}, or write {advice.key('header', True)} to use those given "
+                "instead"
             )
         return False
 

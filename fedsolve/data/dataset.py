@@ -37,6 +37,7 @@ class Dataset:
     sample_weight: Array | None = None
     offset: Array | None = None
     notes: tuple[str, ...] = ()  # what was recognised when it was read, a sentence each
+    offset_name: str | None = None  # the column that the offsets are from
 
     def __post_init__(self) -> None:
         if self.X.shape[0] == 0:

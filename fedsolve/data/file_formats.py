@@ -167,6 +167,7 @@ def as_dataset(
         sample_weight=None if weight_name is None else numbers_of(read, weight_name, "weight"),
         offset=None if offset_name is None else numbers_of(read, offset_name, "offset"),
         notes=(*([said] if (said := read.said()) else []), *(text for _, text in suspected_codes(read, features, na))),
+        offset_name=offset_name,
     )
 
 

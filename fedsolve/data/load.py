@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from fedsolve.data import advice
 from fedsolve.data.dataset import Dataset
 from fedsolve.data.file_formats import (
     FilePath,
@@ -28,6 +29,7 @@ from fedsolve.data.file_formats import (
     read_parquet,
 )
 from fedsolve.data.known_datasets import REGISTRY, load_named
+from fedsolve.data.site_names import near_files
 from fedsolve.errors import DataError, UnknownName
 
 READERS: dict[str, Callable[..., Dataset]] = {
@@ -62,8 +64,9 @@ def load(what: FilePath, **options: object) -> Dataset:
         if isinstance(what, str) and re.fullmatch(r"[\w-]+", what):
             raise UnknownName("data set (nor is there such a file)", what, REGISTRY)
         if path.is_dir():
-            raise DataError(f"{path} is a folder: give a file in it, or a name of fedsolve.data.datasets().")
-        raise DataError(f"{path}: no such file. Give an existing file, or a name of fedsolve.data.datasets().")
+            raise DataError(f"{path} is a folder: give a file in it, or a name of {advice.data_sets()}.")
+        near = near_files(path)
+        raise DataError(f"{path}: no such file{near or f'. Give an existing file, or a name of {advice.data_sets()}.'}")
     kind = options.pop("format", None) or format_of(path)
     if kind not in READERS:
         raise UnknownName("data format", str(kind), READERS)

@@ -14,7 +14,8 @@ from fedsolve.errors import DataError, UnknownName
 from fedsolve.tables.cells import MISSING, key
 
 Marker = str | int | float
-Na = Marker | Sequence[Marker] | Mapping[str, Marker | Sequence[Marker]]
+Listed = Marker | Sequence[Marker]  # of one column
+Na = Listed | Mapping[str, Listed]
 
 ALL = "*"  # in a table of markers: every column that it does not name
 
@@ -68,12 +69,18 @@ def merged(na: Na | None, own: Na | None) -> Na | None:
     """The markers of one file: those for all files, and its own in addition, column by column."""
     if own is None:
         return na
-    tables = [_table(one) for one in (MISSING if na is None else na, own)]
+    tables = [table_of(one) for one in (MISSING if na is None else na, own)]
     names = {name: None for table in tables for name in table}
     return {name: [marker for table in tables for marker in table.get(name, ())] for name in names}
 
 
-def _table(na: Na) -> dict[str, list[Marker]]:
+def without_markers(na: Na | None) -> set[str]:
+    """The columns of which it was said that no number marks a missing cell."""
+    return {name for name, markers in na.items() if not _listed(markers)} if isinstance(na, Mapping) else set()
+
+
+def table_of(na: Na) -> dict[str, list[Marker]]:
+    """Markers by column; those of all columns are under "*"."""
     if not isinstance(na, Mapping):
         return {ALL: _listed(na)}
     return {name: _listed(one) for name, one in na.items()}

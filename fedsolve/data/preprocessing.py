@@ -29,6 +29,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from fedsolve.data import advice
 from fedsolve.data.fitted_transform import Transform, check_sparse
 from fedsolve.data.formula_design import FormulaDesign, Product
 from fedsolve.data.formula_factors import FACTORS
@@ -117,8 +118,15 @@ class Preprocess:
         elif (self.standardise, self.centre, self.impute, self.indicator) != (True, True, "mean", False):
             raise ConfigError(
                 "with a schema each column says for itself how it is scaled and imputed: leave standardise, "
-                "centre, impute and indicator out"
+                f"centre, impute and indicator out{self._said_by_column(self.schema)}"
             )
+
+    def _said_by_column(self, schema: Schema) -> str:
+        """What to write instead, where `impute` was given for all columns."""
+        if self.impute == "mean":
+            return ""
+        names = [one.name for one in schema.columns if isinstance(one, Numeric) or self.impute == "complete"]
+        return f"; write {advice.for_columns(names, 'impute', 'none' if self.impute is None else self.impute)}"
 
     # ── clients ──
 

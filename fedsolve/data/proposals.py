@@ -12,17 +12,21 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
+from fedsolve.data import advice
 from fedsolve.data.column_facts import MOST_CODES, ColumnFacts, facts_of, rounded_range, shared_gaps
 from fedsolve.data.csv_tables import Reading, Table
+from fedsolve.data.missing_markers import without_markers
+from fedsolve.data.proposal_notes import missing_cells, missing_notes, same_rows
 from fedsolve.data.schema import Categorical, Column, Numeric, Schema
 from fedsolve.data.site_names import Files, site_files
-from fedsolve.data.site_tables import SiteReading, agreed_features, read_site
-from fedsolve.data.suspected_codes import toml_key
-from fedsolve.errors import ConfigError, DataError
+from fedsolve.data.site_tables import SiteReading, agreed_features, known_sites, read_site
+from fedsolve.errors import ConfigError, DataError, UnknownName
 from fedsolve.tables.column_names import some
 from fedsolve.tables.outcomes import Positive
 
@@ -49,6 +53,8 @@ class Proposal:
     notes     what was found and decided, a sentence each
     reveals   what each site tells the others by agreeing to this
     rare      categories of fewer than five rows, over all sites
+    sites     what is different at single sites: names of a file without a header, columns that a site lacks
+    gaps      how many cells of a column are missing, by site; only columns and sites with some
     """
 
     files: dict[str, Path]
@@ -61,6 +67,8 @@ class Proposal:
     notes: tuple[str, ...]
     reveals: tuple[str, ...]
     rare: tuple[str, ...]
+    sites: dict[str, SiteReading] = field(default_factory=dict)
+    gaps: dict[str, dict[str, int]] = field(default_factory=dict)
     tables: Mapping[str, Table] = field(repr=False, compare=False, default_factory=dict)
 
 
@@ -71,7 +79,9 @@ def propose(
     weight: str | None = None,
     offset: str | None = None,
     drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
     reading: Reading | None = None,
+    sites: Mapping[str, SiteReading] | None = None,
     positive: Positive | None = None,
     many_categories: bool = False,
 ) -> Proposal:
@@ -80,7 +90,9 @@ def propose(
     Args:
         files: As for `load_sites`.
         target, weight, offset, drop: Columns that are no features.
+        keep: Columns that stay although some site lacks them: all its cells are missing.
         reading: How all files are read.
+        sites: What is different at single sites, by name; see `SiteReading`.
         positive: Which values of the target are 1; only passed on.
         many_categories: Whether a column may have more than 1,000 categories.
 
@@ -89,17 +101,21 @@ def propose(
     paths = site_files(files)
     others = [one for one in (target, weight, offset) if one is not None]
     how = replace(reading or Reading(), expected=others)
-    tables = {name: read_site(path, how, SiteReading(), {}) for name, path in paths.items()}
-    for table in tables.values():
-        agreed_features({table.name: table}, others, (), None)  # says which of them lacks the target
-    notes: Notes = [line for table in tables.values() if (line := table.said())]
+    own = known_sites(sites or {}, paths)
+    tables = {name: read_site(path, how, own[name], {}) for name, path in paths.items()}
+    for site, table in tables.items():
+        agreed_features({site: table}, others, (), None)  # says which of them lacks the target
+    notes: Notes = [line for table in tables.values() if (line := table.said())] + same_rows(tables)
+    tables, own = _with_kept(tables, own, keep, {*others, *drop})
     names, left_out = _common_columns(tables, {*others, *drop}, notes)
     facts = {site: facts_of(table, [*names, target]) for site, table in tables.items()}
-    made = _Merging(tables, facts, many_categories, notes)
+    made = _Merging(tables, facts, many_categories, notes, without_markers(how.na))
     made.says_rare_labels = positive is None
     columns = [column for name in names if (column := made.column(name)) is not None]
     if not columns:
         raise DataError(f"no column is left for features besides {some([target, *left_out, *made.dropped])}")
+    gaps = missing_cells(tables, columns, made.na)
+    notes += missing_notes(columns, gaps)
     return Proposal(
         paths,
         Schema(tuple(columns)),
@@ -111,8 +127,28 @@ def propose(
         tuple(notes),
         _reveals(tables, facts, columns, target),
         tuple(made.rare),
+        {site: one for site, one in own.items() if one != SiteReading()},
+        gaps,
         tables,
     )
+
+
+def _with_kept(
+    tables: Mapping[str, Table], own: Mapping[str, SiteReading], keep: Sequence[str], no_features: set[str]
+) -> tuple[dict[str, Table], dict[str, SiteReading]]:
+    """The tables with the columns to keep, which are missing in all rows of the sites that lack them."""
+    known = list(dict.fromkeys(name for table in tables.values() for name in table.columns if name not in no_features))
+    for name in keep:
+        if name not in known:
+            raise UnknownName("column to keep", name, known)
+    found, readings = dict(tables), dict(own)
+    for site, table in tables.items():
+        lacking = [name for name in keep if name not in table.columns]
+        if lacking:
+            empty = np.full(len(table.lines), np.nan)
+            found[site] = replace(table, columns={**table.columns, **dict.fromkeys(lacking, empty)})
+            readings[site] = replace(own[site], absent=(*own[site].absent, *lacking))
+    return found, readings
 
 
 def _common_columns(tables: Mapping[str, Table], no_features: set[str], notes: Notes) -> tuple[list[str], list[str]]:
@@ -124,15 +160,14 @@ def _common_columns(tables: Mapping[str, Table], no_features: set[str], notes: N
     for name in partly:
         lacking = [site for site, table in tables.items() if name not in table.columns]
         first = tables[lacking[0]]
-        where = f"{first.head}: no column {name}"
+        where = f"{first.name}{'' if first.header_line is None else f', line {first.header_line}'}: no column {name}"
         if len(lacking) > 1:
             where += f" (nor at {', '.join(lacking[1:])})"
-        place = f"[data.sites.{toml_key(lacking[0])}]"
         near = [other for other in first.columns if other.casefold() == name.casefold()]
         do = (
-            f'rename = {{ "{near[0]}" = "{name}" }} under {place} makes them one'
+            f"{advice.for_site(lacking[0], 'rename', {near[0]: name})} makes them one"
             if near
-            else f'to keep it, take it out of drop and write absent = ["{name}"] under {place}'
+            else f"to keep it, say {advice.keep(name)}: its cells are then missing at {' and '.join(lacking)}"
         )
         notes.append(f"{where}, so it is dropped everywhere; {do}")
     return common, partly
@@ -147,8 +182,10 @@ class _Merging:
         facts: Mapping[str, Mapping[str, ColumnFacts]],
         many: bool,
         notes: Notes,
+        said: Collection[str] = (),
     ) -> None:
         self.tables, self.facts, self.many, self.notes = tables, facts, many, notes
+        self.said = said  # columns of which it was said that no number is a code
         self.dropped: list[str] = []
         self.na: dict[str, list[float]] = {}
         self.ranges: dict[str, tuple[float, float]] = {}
@@ -231,17 +268,17 @@ class _Merging:
         for level, count in whole.levels.items():
             other = folded.setdefault(_shown(level).casefold(), level)
             site = next(site for site, one in sites.items() if level in one.levels)
-            values = self.tables[site].columns[name].tolist()
-            where = self.tables[site].where(values.index(level), name)
+            table = self.tables[site]
+            row = table.columns[name].tolist().index(level)
             if other != level:
                 raise DataError(
-                    f"{where}: the target is {_shown(level)!r} here and {_shown(other)!r} elsewhere, which differ in "
-                    "case only; write it alike everywhere"
+                    f"{table.where(row, name)}: the target is {_shown(level)!r} here and {_shown(other)!r} elsewhere, "
+                    "which differ in case only; write it alike everywhere"
                 )
             if count < RARE and self.says_rare_labels and len(whole.levels) > 2:
                 self.notes.append(
-                    f"{where}: the target {name} is {_shown(level)!r} in fewer than {RARE} rows of all sites; is it "
-                    "spelled as it should be?"
+                    f"{table.place(row, name)}: the target {name} is {_shown(level)!r} in fewer than {RARE} rows of "
+                    "all sites; is it spelled as it should be?"
                 )
 
     def _check_kinds(self, name: str, sites: Mapping[str, ColumnFacts], instead: str) -> None:
@@ -256,12 +293,13 @@ class _Merging:
 
     def _check_codes(self, name: str, sites: Mapping[str, ColumnFacts]) -> None:
         for site, one in sites.items():
-            if one.code is not None:
+            if one.code is not None and name not in self.said:
                 table = self.tables[site]
-                row = int((table.columns[name] == one.code).argmax())
+                rows = np.flatnonzero(table.columns[name] == one.code)
                 self.notes.append(
-                    f"{table.where(row, name)}: {one.code:g} looks like a code for a missing value, and is taken for "
-                    f"one; if it is a number, write {name} = [] in na"
+                    f"{table.place(int(rows[0]), name)}: {one.code:g} looks like a code for a missing value, and is "
+                    f"taken for one in {len(rows)} of {len(table.lines)} rows; if it is a number, write "
+                    f"{advice.na(name, [])}"
                 )
                 if one.code not in self.na.setdefault(name, []):
                     self.na[name].append(one.code)
@@ -299,9 +337,9 @@ class _Merging:
         self.rare += [f"{name}={_shown(level)}" for level, count in whole.levels.items() if count < RARE]
         clash = {"other", "missing"} & {_shown(level) for level in levels}
         if not missing:
-            return Categorical(name, tuple(levels), unseen="zeros", drop_first=True)
+            return Categorical(name, tuple(levels), unseen="error", drop_first=True)
         if clash or not self._marks_gaps(name, missing):
-            return Categorical(name, tuple(levels), impute="mode", unseen="zeros", drop_first=True)
+            return Categorical(name, tuple(levels), impute="mode", unseen="error", drop_first=True)
         return Categorical(name, tuple(levels), unseen="other", drop_first=True)
 
     def _say_levels(self, name: str, levels: Sequence[str | float], sites: Mapping[str, ColumnFacts]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import glob
 import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from fedsolve.data import advice
 from fedsolve.errors import ConfigError, DataError
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, str | os.PathLike[str]]
@@ -38,7 +40,7 @@ def site_files(files: Files, folder: Path | None = None) -> dict[str, Path]:
         raise ConfigError("files names no file; give one for each site")
     for name, path in found.items():
         if not path.is_file():
-            what = "is a folder" if path.is_dir() else "does not exist"
+            what = "is a folder" if path.is_dir() else f"does not exist{near_files(path)}"
             raise DataError(f"{path}, the file of site {name!r}, {what}")
     _check_different(found)
     return found
@@ -51,7 +53,7 @@ def _matched(pattern: str, start: Path) -> dict[str, Path]:
     whole = str(start / Path(pattern).expanduser())
     paths: list[str] = sorted(path for path in glob.glob(whole, recursive=True) if os.path.isfile(path))
     if not paths:
-        raise DataError(f"no file is like {whole}")
+        raise DataError(f"no file matches {whole}")
     expression = re.compile(_with_groups(whole))
     named = []
     for path in paths:
@@ -75,10 +77,12 @@ def _with_groups(pattern: str) -> str:
 def _by_name(named: Sequence[tuple[str, Path]]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for name, path in named:
+        if name in found and found[name].resolve() == path.resolve():
+            raise ConfigError(f"{path} is given twice; give each file once")
         if name in found:
             raise ConfigError(
-                f"{found[name]} and {path} would both be the site {name!r}; name them, files = "
-                '{ one = "…", other = "…" }'
+                f"{found[name]} and {path} would both be the site {name!r}; name them, "
+                f"{advice.named_files({one.parent.name or 'other': str(one) for one in (found[name], path)})}"
             )
         found[name] = path
     return found
@@ -90,6 +94,16 @@ def _check_different(found: Mapping[str, Path]) -> None:
         other = seen.setdefault(path.resolve(), name)
         if other != name:
             raise ConfigError(f"the sites {other!r} and {name!r} have one file, {path}; give each its own")
+
+
+def near_files(path: Path) -> str:
+    """A hint for a file that is not there; empty if no name beside it is like its own."""
+    try:
+        beside = {_without_ending(one.name).casefold(): one for one in path.parent.iterdir() if one.is_file()}
+    except OSError:
+        return ""
+    close = difflib.get_close_matches(_without_ending(path.name).casefold(), beside, n=1, cutoff=0.75)
+    return f"; is it {beside[close[0]]}?" if close else ""
 
 
 def short_names(files: Sequence[str]) -> list[str]:

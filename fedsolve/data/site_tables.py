@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
+from fedsolve.data import advice
 from fedsolve.data.csv_tables import Reading, Table, read_table
 from fedsolve.data.dataset import Array
 from fedsolve.data.missing_markers import Na, merged
 from fedsolve.data.parquet_tables import is_parquet, read_parquet_table
-from fedsolve.data.schema import Categorical
-from fedsolve.data.suspected_codes import suspected_codes, toml_key
+from fedsolve.data.suspected_codes import suspected_codes
 from fedsolve.errors import ConfigError, DataError, UnknownName
-from fedsolve.tables.column_names import Names, difference, some
+from fedsolve.tables.column_names import Names, difference, some, with_hints
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,14 @@ class SiteReading:
         return replace(common, **own, na=na, shared_na=True)
 
 
+def known_sites(sites: Mapping[str, SiteReading], paths: Mapping[str, Path]) -> dict[str, SiteReading]:
+    """How each site's file is read. Raises UnknownName for a site that has none."""
+    for name in sites:
+        if name not in paths:
+            raise UnknownName("site", name, paths)
+    return {name: sites.get(name, SiteReading()) for name in paths}
+
+
 def read_site(path: Path, common: Reading, own: SiteReading, kinds: Mapping[str, str]) -> Table:
     """One site's table, with its columns under the names that all sites use."""
     how = own.over(common)
@@ -86,7 +94,7 @@ def read_site(path: Path, common: Reading, own: SiteReading, kinds: Mapping[str,
                 f"{table.head}: column {name!r} is declared absent, and the file has it; keep one of both"
             )
         columns[name] = np.full(len(table.lines), np.nan)
-    return replace(table, columns=columns)
+    return replace(table, columns=columns, absent=frozenset(own.absent))
 
 
 # ── columns ──
@@ -108,10 +116,10 @@ def agreed_features(
 
     Raises DataError, with the file, for a site whose columns are others; UnknownName for one to drop that nobody has.
     """
-    for table in tables.values():
+    for site, table in tables.items():
         for name in others:
             if name not in table.columns:
-                raise DataError(_lacks(table, name))
+                raise DataError(_lacks(table, name, site))
     for name in drop:
         if not any(name in table.columns for table in tables.values()):
             known = {one for table in tables.values() for one in table.columns}
@@ -125,7 +133,8 @@ def agreed_features(
             wanted = _usual(list(own.values()))
             against = f"most sites have {some(wanted)}" if len(own) > 2 else f"the other has {some(wanted)}"
         site = next(site for site, names in own.items() if difference(names, wanted))
-        raise DataError(_other_columns(tables[site], site, own[site], wanted, against))
+        lacking = {name: [one for one, names in own.items() if name not in names] for name in wanted}
+        raise DataError(_other_columns(tables[site], site, own[site], wanted, against, lacking))
     if not wanted:
         raise DataError(f"{tables[first].path}: no column is left for features; check target and drop")
     return wanted
@@ -141,29 +150,37 @@ def _features(table: Table, left_out: Collection[str]) -> Names:
     return tuple(name for name in table.columns if name not in left_out)
 
 
-def _lacks(table: Table, name: str) -> str:
+def _lacks(table: Table, name: str, site: str) -> str:
     found = list(table.columns)
-    said = difference(found, [*(one for one in found if one != name), name]).removeprefix("lacks ")
+    said = with_hints([name], found)
     only = ""
     if len(found) == 1:
         only = "; all of the line is one cell, so check delimiter"
     elif table.header_line is None:
-        only = "; the file has no header, so give names for its columns"
+        only = f"; the file has no header, so give the names of its columns: {advice.names_of(site)}"
     return f"{table.head}: no column {said}; the file has {some(found)}{only}"
 
 
-def _other_columns(table: Table, site: str, names: Names, wanted: Names, against: str) -> str:
+def _other_columns(
+    table: Table, site: str, names: Names, wanted: Names, against: str, lacking: Mapping[str, Sequence[str]]
+) -> str:
+    """What is said of a site with other columns, and what to write; `lacking` are the sites that lack each column."""
     missing = [name for name in wanted if name not in names]
     extra = [name for name in names if name not in wanted]
-    if missing and extra:
-        do = f'rename = {{ "{extra[0]}" = "{missing[0]}" }} under [data.sites.{toml_key(site)}] if they are the same'
-    elif missing:
-        do = (
-            f'drop = ["{missing[0]}"] to leave it out everywhere, or absent = ["{missing[0]}"] under '
-            f"[data.sites.{toml_key(site)}] if this site has no values of it"
+    undeclared = [name for name in extra if name in table.absent]
+    if undeclared and not missing:
+        return (
+            f"{table.path}: {some(undeclared)} is declared absent for {site}, and {against}; declare it for all sites "
+            f"({advice.schema_entry(undeclared[0])}), or take it out of absent"
         )
+    if missing and extra:
+        do = f"{advice.for_site(site, 'rename', {extra[0]: missing[0]})} if they are the same"
+    elif missing:
+        each = " and ".join(advice.for_site(one, "absent", [missing[0]]) for one in lacking[missing[0]])
+        have = "these sites have" if len(lacking[missing[0]]) > 1 else "this site has"
+        do = f"{advice.key('drop', [missing[0]])} to leave it out everywhere, or {each} if {have} no values of it"
     else:
-        do = f'drop = ["{extra[0]}"] to leave it out'
+        do = f"{advice.key('drop', [extra[0]])} to leave it out"
     return f"{table.head}: it {difference(names, wanted)}; {against}. Write {do}"
 
 
@@ -198,24 +215,6 @@ def check_finite(table: Table, features: Sequence[str]) -> None:
         if values.dtype != object and np.isinf(values).any():
             row = int(np.argmax(np.isinf(values)))
             raise DataError(f"{table.where(row, name)}: an infinite number; correct it, or leave the cell empty")
-
-
-_BECOMES = {"other": "it counts as the category 'other'", "zeros": "it counts as none of them, as the reference does"}
-
-
-def undeclared(table: Table, column: Categorical) -> str:
-    """What is said of values that a schema does not declare: where the first one is, and what it counts as. Raises
-    DataError where such values are to be rejected."""
-    rows = np.flatnonzero(column.codes(table.columns[column.name]) == len(column.categories))
-    if not len(rows):
-        return ""
-    cell = table.columns[column.name][rows[0]]
-    shown = repr(cell) if isinstance(cell, str) else f"{cell:g}"
-    found = f"{table.where(int(rows[0]), column.name)}: {shown} is none of the declared categories "
-    found += f"({some(column.categories)})"
-    if column.unseen == "error":
-        raise DataError(f"{found}; declare it, or say unseen = 'other' or 'zeros'")
-    return f"{found}, in {len(rows)} of {len(table.lines)} rows; {_BECOMES[column.unseen]}"
 
 
 def check_codes(table: Table, features: Sequence[str], na: Na | None) -> list[str]:

@@ -19,6 +19,7 @@ from fedsolve.data.csv_tables import Reading, Table
 from fedsolve.data.dataset import Array
 from fedsolve.data.file_formats import matrix, numbers_of
 from fedsolve.data.missing_markers import ALL, Na
+from fedsolve.data.read_alike import FilesRead
 from fedsolve.data.schema import Categorical, Schema
 from fedsolve.data.site_names import Files, site_files
 from fedsolve.data.site_tables import (
@@ -27,10 +28,11 @@ from fedsolve.data.site_tables import (
     check_codes,
     check_finite,
     check_numbers,
+    known_sites,
     read_site,
-    undeclared,
 )
 from fedsolve.data.site_targets import site_targets
+from fedsolve.data.unusual_cells import undeclared
 from fedsolve.errors import ConfigError, DataError, UnknownName
 from fedsolve.federation.client import Client
 from fedsolve.tables.labels import Classes
@@ -39,13 +41,14 @@ from fedsolve.tables.outcomes import Positive
 
 @dataclass(frozen=True)
 class Sites:
-    """The clients, one per file; their columns; what the targets 0, 1, … stand for; and what was recognised or left
-    out, a sentence each."""
+    """The clients, one per file; their columns; what the targets 0, 1, … stand for; what was recognised or left out, a
+    sentence each; and how the files were read, for `model.read_as`."""
 
     clients: tuple[Client, ...]
     feature_names: tuple[str, ...]
     classes: Classes | None
     notes: tuple[str, ...] = ()
+    files_read: FilesRead | None = None
 
 
 class ReadingKeys(TypedDict, total=False):
@@ -122,7 +125,7 @@ def load_sites(
     Raises DataError that says which file, line and column is not as expected, and what to write.
     """
     paths = site_files(files, folder)
-    own = _known_sites(sites or {}, paths)
+    own = known_sites(sites or {}, paths)
     roles = Roles(target, weight, offset)
     common = Reading(**how, expected=roles.columns)
     kinds = _kinds(schema)
@@ -138,14 +141,7 @@ def load_sites(
         notes += dropped
     y, found = site_targets(tables, target, classes, positive, binary, alone)
     clients = tuple(_client(name, table, features, y[name], roles, found) for name, table in tables.items())
-    return Sites(clients, features, found, tuple(notes))
-
-
-def _known_sites(sites: Mapping[str, SiteReading], paths: Mapping[str, Path]) -> dict[str, SiteReading]:
-    for name in sites:
-        if name not in paths:
-            raise UnknownName("site", name, paths)
-    return {name: sites.get(name, SiteReading()) for name in paths}
+    return Sites(clients, features, found, tuple(notes), FilesRead.of(how, sites or {}, offset))
 
 
 def _kinds(schema: Schema | None) -> dict[str, str]:

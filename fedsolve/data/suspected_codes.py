@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fedsolve.data import advice
 from fedsolve.data.csv_tables import Table
 from fedsolve.data.missing_markers import ALL, Na, may_have_codes, suspected
 
@@ -34,17 +34,12 @@ def suspected_codes(table: Table, features: Sequence[str], na: Na | None) -> lis
 
 
 def _sentence(table: Table, name: str, code: float) -> str:
-    values, key = table.columns[name], toml_key(name)
+    values = table.columns[name]
     rows = np.flatnonzero(values == code)
     others = values[(values != code) & ~np.isnan(values)]
     place = table.where(int(rows[0]), name)
     return (
         f"{place}: {code:g}, in {len(rows)} of {len(values)} rows, where all others are {others.min():g} … "
-        f"{others.max():g}, looks like a code for a missing value; write na = {{ {key} = [{code:g}] }} if it is, or "
-        f"na = {{ {key} = [] }} if it is a number"
+        f"{others.max():g}, looks like a code for a missing value; write {advice.na(name, [code])} if it is, or "
+        f"{advice.na(name, [])} if it is a number"
     )
-
-
-def toml_key(name: str) -> str:
-    """A name as a key of a run file."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'

@@ -29,6 +29,7 @@ from fedsolve.report import evaluation as held_out
 from fedsolve.report import run_page as pages
 from fedsolve.report.figures import convergence
 from fedsolve.report.output_folder import CHECKPOINT_LOCK, HELD_OUT
+from fedsolve.report.summary import note_later
 from fedsolve.runfiles import coefficients, server_file
 from fedsolve.runfiles.server_file import ServerFile
 from fedsolve.sites import Carrier, HeldOut, SiteColumn, SiteTransport, Terms
@@ -131,6 +132,7 @@ def _written(
     }
     folder.write_run(result, summary)
     inferred, forest = coefficients.asked(what, result, folder, summary)
+    note_later(result, folder, summary)
     figure = drawn = None
     if what.output.figures:
         figure = convergence({label: result.history}, title=f"{label}, {data}", best_name="lowest")
@@ -138,7 +140,7 @@ def _written(
         drawn = None if result.evaluation is None else held_out.figure(result.evaluation)
     if drawn is not None:
         folder.write_figure(drawn, HELD_OUT)
-    described = f"{data}, {sum(info.samples for info in session.fed.info.values()):,} samples"
+    described = f"{data}, {sum(info.samples for info in session.fed.info.values()):,} rows"
     about = pages.About(
         f"{label} between {data}",
         described,

@@ -9,7 +9,7 @@ its own and does not mix with what the algorithm sent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from fedsolve.wire.encoding import PREAMBLE_SIZE
 from fedsolve.wire.messages import Counts, Purpose, Reply, Request
 
 ENVELOPE = "envelope"
+JUDGES = ("evaluation", "gain", "summary")  # protocols that do not fit a model
 
 
 @dataclass(eq=False, slots=True)
@@ -136,7 +137,7 @@ class Ledger:
                             int(scalars[row, column]),
                         )
 
-    def total(self, purpose: Purpose | None = "algorithm", rounds: Iterable[int] | None = None) -> Total:
+    def total(self, purpose: str | None = "algorithm", rounds: Iterable[int] | None = None) -> Total:
         """Sums over the calls of one purpose (None: all). An envelope belongs to the algorithm if it carries any of
         its calls."""
         chosen = None if rounds is None else set(rounds)
@@ -159,7 +160,7 @@ class Ledger:
                     add_counts(counts, record.counts[row - 1])
         return Total(up, down, scalars_up, scalars_down, exchanges, counts)
 
-    def by_client(self, purpose: Purpose | None = "algorithm") -> dict[str, Total]:
+    def by_client(self, purpose: str | None = "algorithm") -> dict[str, Total]:
         """The same sums, client by client (without counts, which are kept per call)."""
         sums: dict[str, tuple[int, int, int, int]] = {}
         for entry in self.entries():
@@ -180,9 +181,30 @@ class Ledger:
         """Who answered which exchange, by (round, exchange), and who was invited to which round: for `Replay`."""
         return Cohorts(self.records)
 
+    def with_others(
+        self, before: Sequence[tuple[str, Ledger]] = (), after: Sequence[tuple[str | None, Ledger]] = ()
+    ) -> Ledger:
+        """These accounts with those of what was asked before and after, whose purpose is the name that each comes with.
+        What judged the model or computed standard errors in between has the name of its protocol, too, and so has what
+        comes without a name."""
+        last = max((record.round for record in self.records), default=0)
+        known = {id(record) for record in self.records}
+        found = [_tagged(record, name, 0) for name, one in before for record in one.records]
+        found += [_tagged(record, None, record.round) for record in self.records]
+        for name, one in after:
+            found += [_tagged(record, name, last) for record in one.records if id(record) not in known]
+        return Ledger(found, list(self.server_counts))
+
     def to_rows(self) -> list[dict[str, Any]]:
         """Plain rows, for files."""
         return [entry._asdict() for entry in self.entries()]
+
+
+def _tagged(record: ExchangeRecord, purpose: str | None, round: int) -> ExchangeRecord:
+    """The record with another purpose; None: with the names of protocols that only judge a model."""
+    protocols = [call.partition(".")[0] for call in record.calls]
+    own = [name if name in JUDGES else each for name, each in zip(protocols, record.purposes, strict=True)]
+    return replace(record, round=round, purposes=tuple(own) if purpose is None else (purpose,) * len(own))
 
 
 def _with(sums: tuple[int, int, int, int], entry: Entry) -> tuple[int, int, int, int]:

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client
 from fedsolve.federation.federation import Federation
+from fedsolve.federation.ledger import Ledger
 from fedsolve.federation.participation import Participation
 from fedsolve.federation.protocol import collect
 from fedsolve.federation.transports import InProcess, Processes, Transport
@@ -61,6 +62,9 @@ class Session:
         self.columns: tuple[str, ...] | None = None  # what the clients agreed on before preprocessing
         self.preprocess: Preprocessing | None = None  # that of the run it has served
         self.closed = False
+        # What the clients were asked before this session was opened and after it was closed, and for what.
+        self.earlier: list[tuple[str, Ledger]] = []
+        self.later: list[tuple[str, Ledger]] = []
         self._fed: Federation | None = None
 
     @property
@@ -131,10 +135,17 @@ def opened(
     seed: int = 0,
     participation: Participation | None = None,
     preprocess: Preprocessing | None = None,
+    after: tuple[Session, str] | None = None,
 ) -> Iterator[Federation]:
-    """A federation for one purpose: opened, joined and preprocessed here, closed at the end of the block."""
+    """A federation for one purpose: opened, joined and preprocessed here, closed at the end of the block.
+
+    `after` is the session whose clients are asked once more, and for what: it remembers what is sent, whatever comes of
+    it.
+    """
     with Session(clients, transport) as session:
-        session.open(protocols, seed=checked_seed(seed), participation=participation)
+        fed = session.open(protocols, seed=checked_seed(seed), participation=participation)
+        if after is not None:
+            after[0].later.append((after[1], fed.ledger))
         session.join(preprocess)
         yield session.fed
 

@@ -238,7 +238,12 @@ def federation_gain(run: FinishedRun, protocol: FederationGain | None = None) ->
         if isinstance(preprocess, Preprocess) and isinstance(transform, Transform):
             preprocess = AsAgreed(preprocess, transform)
     with opened(
-        session.transport, protocols, seed=run.seed, participation=session.fed.participation, preprocess=preprocess
+        session.transport,
+        protocols,
+        seed=run.seed,
+        participation=session.fed.participation,
+        preprocess=preprocess,
+        after=(session, "gain"),
     ) as fed:
         check_same_rows(session.fed.info, fed.info)
         return _ask(run, fed, protocol)

@@ -21,7 +21,7 @@ GREY, MARKERS = "#777777", "osD^vPX"  # of further outcomes
 LONGEST_NAME = 34  # letters beside a line
 FORMATS = ("png", "svg", "pdf")
 MOST_LINES = 60
-UNLIKE = 100.0  # raw units differ by more: effects of one standard deviation are drawn instead
+UNLIKE = 10.0  # raw units differ by more: effects of one standard deviation are drawn instead
 MOST_REACH = 20.0  # on a log scale: what reaches further is cut off with an arrow
 
 Axes: TypeAlias = Any  # of matplotlib, whose own types do not say what `subplots` returns
@@ -122,7 +122,9 @@ def _log_scale(axis: Axes) -> None:
     axis.set_xscale("log")
     low, high = axis.get_xlim()
     decades = math.log10(high / low)
-    subs = (1.0, 2.0, 5.0) if decades < 3 else (1.0,)
+    subs: tuple[float, ...] = (1.0,)
+    if decades < 3:
+        subs = (1.0, 2.0, 5.0) if decades > 1 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
     axis.xaxis.set_major_locator(LogLocator(base=10.0, subs=subs, numticks=12))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -82,7 +82,7 @@ def reopened(run: FinishedRun, session: Session, name: str, protocol: object) ->
     if lost:
         names = tuple(one for one in session.fed.clients if one not in lost)
         transport = cast(Transport, _Without(transport, names))
-    with opened(transport, protocols, seed=run.seed, preprocess=preprocess) as fed:
+    with opened(transport, protocols, seed=run.seed, preprocess=preprocess, after=(session, name)) as fed:
         check_same_rows(session.fed.info, fed.info)
         yield fed
 

@@ -55,6 +55,7 @@ class Summary:
         distance: The estimates are at most about this many standard errors from the maximum of the likelihood.
         notes: What a reader should know besides.
         ledger: What was sent for it.
+        legend: What the outcome is, what categories are compared with, and what stands for missing cells.
         column_moments: Mean and mean square of each column in raw units, a row each; `likelihood_ratio_test` compares
             them.
     """
@@ -81,6 +82,7 @@ class Summary:
     notes: tuple[str, ...]
     ledger: Ledger = field(default_factory=Ledger)
     column_moments: Array | None = None
+    legend: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.level, bool) or not isinstance(self.level, int | float) or not 0 < self.level < 1:
@@ -175,6 +177,7 @@ class Summary:
             "distance_to_maximum": self.distance,
             "coefficients": self.to_rows(),
             "aliased": {name: list(parts) for name, parts in self.aliased.items()},
+            "legend": list(self.legend),
             "notes": list(self.notes),
         }
 
@@ -198,7 +201,7 @@ class Summary:
         Args:
             path: A file to write; its ending says the format: png, svg or pdf.
             standardised: Whether to draw effects of one standard deviation, which share one scale, or of one raw unit;
-                by default the former if raw units differ by more than a factor of 100.
+                by default the former if the intervals in raw units differ by more than a factor of 10.
         """
         kind = "png" if path is None else Path(path).suffix.lstrip(".").lower() or "png"
         drawn = forest.draw(self, standardised, kind)

@@ -18,6 +18,7 @@ from fedsolve.inference.design_columns import DesignColumn, design_columns, raw_
 from fedsolve.inference.estimates import Estimates, estimates
 from fedsolve.inference.existence import Columns, inspect_columns, missing_outcome, named, vanished
 from fedsolve.inference.judging import as_weights
+from fedsolve.inference.legend import legend
 from fedsolve.inference.reopened import FinishedRun, reopened
 from fedsolve.inference.score_sums import FEW, TOTALS
 from fedsolve.inference.standard_errors import Answers, StandardErrors
@@ -205,6 +206,7 @@ def _summarised(
         (*notes(run, protocol, answers, found, columns, told, aliased, implied), *knots(transform)),
         ledger,
         raw_moments(columns, _moments(answers)),
+        tuple(legend(loss, model.classes, transform, float(answers.sums.totals[0]))),
     )
 
 

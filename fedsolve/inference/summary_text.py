@@ -109,7 +109,7 @@ def as_text(summary: Summary, width: int | None = None) -> str:
             other, written = figures[half + place]
             line += f"    {other:<{widths[1]}}  {written:>12}"
         lines.append(line)
-    parts = [title, "=" * len(title), *lines, "", *_aligned(summary, width)]
+    parts = [title, "=" * len(title), *lines, "", *_aligned(summary, width), *map(printable, summary.legend)]
     return "\n".join([*parts, *([""] if summary.notes else []), *(f"• {note}" for note in summary.notes)])
 
 

@@ -103,6 +103,14 @@ class Run:
         """Whether the run ended at a minimum, within its tolerance."""
         return self.status == "converged"
 
+    def all_sent(self) -> Ledger:
+        """The ledger of the run with what its clients were asked since: standard errors, federation gain. Their purpose
+        is "summary" and "gain" there, and that of questions about held-out rows is "evaluation"."""
+        session = self.session
+        if session is None:
+            return self.ledger.with_others()
+        return self.ledger.with_others(session.earlier, [*session.later, (None, session.fed.ledger)])
+
     def summary(
         self,
         protocol: StandardErrors | None = None,

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fedsolve.data.fitted_transform import Transform
+from fedsolve.data.read_alike import FilesRead
 from fedsolve.errors import ConfigError, DataError, DivergedModelWarning, WireError
 from fedsolve.features import FeatureMap
 from fedsolve.models.scores import score, score_name
@@ -32,7 +33,13 @@ from fedsolve.wire.storage import reading, remove_leftovers, write_atomically
 
 FORMAT = 1
 TEXT = "model"  # the entry of a file that holds all but the arrays, as JSON
-HEADER = ("format", "kind", "arrays", "run_status")  # keys of that text that no field may have the name of
+HEADER = (
+    "format",
+    "kind",
+    "arrays",
+    "run_status",
+    "files_read",
+)  # keys of that text that no field may have the name of
 DIVERGED = "diverged"  # the status of a run whose model predicts nothing
 TAKEN = (TEXT, "fedsolve")  # entries that no array of a model may have the name of
 
@@ -107,6 +114,9 @@ class Model(ABC):
     # How the run ended that made the model, such as "converged" or "diverged"; None: not known. It is no field, so that
     # every kind of model has it, and files without it are read as before.
     run_status: str | None = None
+    # How the files of the run were read, so that `fedsolve predict` reads new ones alike; None: not known. It is no
+    # field either.
+    files_read: FilesRead | None = None
 
     def __init_subclass__(cls, **arguments: object) -> None:
         super().__init_subclass__(**arguments)
@@ -177,7 +187,7 @@ class Model(ABC):
         """The predicted classes as 0, 1, …, whatever they are called."""
         raise ConfigError("only classifiers have classes; this model is a regression")
 
-    def positive_probability(self, X: Array) -> Array | None:
+    def positive_probability(self, X: Array, offset: Array | None = None) -> Array | None:
         """The probability of the second of two classes; None for other models."""
         return None
 
@@ -224,12 +234,19 @@ class Model(ABC):
             raise ConfigError(f"{type(self).__name__} has no field `transform`, so it cannot follow a preprocessing")
         given = {"transform": transform, "feature_names": feature_names, "classes": classes, "inputs": inputs}
         made = replace(self, **{name: value for name, value in given.items() if name in own and value is not None})
-        return made if self.run_status is None else made.left_by(self.run_status)
+        return made.left_by(self.run_status).read_as(self.files_read)
 
     def left_by(self: M, status: str | None) -> M:
         """The model, which remembers how its run ended (`run_status`), also when it is saved."""
         made = copy.copy(self)
         object.__setattr__(made, "run_status", status)  # frozen
+        return made
+
+    def read_as(self: M, files_read: FilesRead | None) -> M:
+        """The model, which remembers how the files of its run were read (`files_read`), also when it is saved: markers
+        of missing cells, decimal marks, the column of the offset. `Sites.files_read` has it."""
+        made = copy.copy(self)
+        object.__setattr__(made, "files_read", files_read)  # frozen
         return made
 
     def with_transform(self: M, transform: Transform) -> M:
@@ -283,8 +300,11 @@ class Model(ABC):
         """
         path = Path(path)
         text, arrays = to_parts(self)
-        if self.run_status is not None:
-            text = json.dumps({**json.loads(text), "run_status": self.run_status})
+        known: Plain = {} if self.run_status is None else {"run_status": self.run_status}
+        if self.files_read is not None:
+            known["files_read"] = self.files_read.to_plain()
+        if known:
+            text = json.dumps({**json.loads(text), **known})
         data = archives.pack(**arrays, **{TEXT: np.array(text)})
         remove_leftovers(path.parent, [path.name])
         write_atomically(path, data)
@@ -400,8 +420,10 @@ def _restored(text: Array, arrays: Mapping[str, Array]) -> Model:
         )
     settings = {name: value for name, value in rest.items() if name not in HEADER}
     model = _KINDS[kind].restored(arrays, settings)
-    status = rest.get("run_status")
-    return model.left_by(status) if isinstance(status, str) else model
+    status, files_read = rest.get("run_status"), rest.get("files_read")
+    if isinstance(status, str):
+        model = model.left_by(status)
+    return model if files_read is None else model.read_as(FilesRead.from_plain(files_read))
 
 
 def _is_number(cell: object) -> bool:

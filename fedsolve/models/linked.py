@@ -37,11 +37,11 @@ class LinkedModel(Model):
     def outputs(self) -> tuple[int, ...]:
         """The shape of η of one row: () for a number, (k,) for k of them."""
 
-    def predict_proba(self, X: Array) -> Array:
+    def predict_proba(self, X: Array, offset: Array | None = None) -> Array:
         """The probability of each class, a column for each (0 first)."""
         if not self.is_classifier:
             raise ConfigError("only classifiers have probabilities; this model is a regression")
-        eta = self.decision_function(X)
+        eta = self.decision_function(X, offset)
         if self.link == "logistic":
             p = 0.5 + 0.5 * np.tanh(0.5 * eta)
             return np.stack([1 - p, p], axis=1)
@@ -79,9 +79,9 @@ class LinkedModel(Model):
         """Whether it tells one class from everything else."""
         return self.link == "logistic"
 
-    def positive_probability(self, X: Array) -> Array | None:
+    def positive_probability(self, X: Array, offset: Array | None = None) -> Array | None:
         """The probability of the second of two classes; None for other models."""
-        return self.predict_proba(X)[:, 1] if self.link == "logistic" else None
+        return self.predict_proba(X, offset)[:, 1] if self.link == "logistic" else None
 
     @property
     def n_classes(self) -> int | None:

@@ -9,7 +9,17 @@ from fedsolve.federation.ledger import Ledger
 from fedsolve.report.html_parts import Html, element, paragraph, table
 from fedsolve.report.tables import size
 
-PURPOSES = ("algorithm", "measure", "setup")
+PURPOSES = ("setup", "warm start", "algorithm", "measure", "evaluation", "summary", "gain")
+SAID = (
+    "The bytes of encoded messages, all sites together, by what they were for: setup to join and to agree on the "
+    "columns, algorithm to fit the model, measure to see how good the fit is."
+)
+MORE = {
+    "warm start": "warm start to find where to begin",
+    "evaluation": "evaluation to judge the model on held-out rows",
+    "summary": "summary to compute standard errors after the run",
+    "gain": "gain to see, after the run, who gains by joining",
+}
 MOST_CLIENTS = 20
 
 
@@ -36,10 +46,13 @@ def tables(ledger: Ledger, level: int = 3) -> list[Html]:
     for entry in ledger.entries():  # once: a long run has many
         calls[entry.purpose, entry.call].add(entry.direction, entry.bytes, entry.scalars)
         clients[entry.client][entry.purpose].add(entry.direction, entry.bytes, entry.scalars)
-    said = (
-        "The bytes of encoded messages, all clients together. What only measured the run, or set it up, is kept apart."
-    )
-    return [_by_call(calls), paragraph(said, kind="quiet"), *_by_client(clients, level), *_computed(ledger, level)]
+    more = "".join(f" Also {words}." for name, words in MORE.items() if any(name == one for one, _ in calls))
+    return [
+        _by_call(calls),
+        paragraph(SAID + more, kind="quiet"),
+        *_by_client(clients, level),
+        *_computed(ledger, level),
+    ]
 
 
 def _by_call(calls: dict[tuple[str, str], Sent]) -> Html:
@@ -59,16 +72,21 @@ def _by_call(calls: dict[tuple[str, str], Sent]) -> Html:
                 f"{sent.scalars_down:,}",
             )
         )
-    return table(headings, rows)
+    up, down, numbers_up, numbers_down = (
+        sum(getattr(sent, name) for sent in calls.values())
+        for name in ("bytes_up", "bytes_down", "scalars_up", "scalars_down")
+    )
+    return table(headings, rows, ["all", "", size(up), size(down), f"{numbers_up:,}", f"{numbers_down:,}"])
 
 
 def _by_client(clients: dict[str, dict[str, Sent]], level: int) -> list[Html]:
-    purposes = [purpose for purpose in PURPOSES if any(purpose in sent for sent in clients.values())]
-    headings = [("client", False)]
-    headings += [(f"{purpose} {way}", True) for purpose in purposes for way in ("up", "down")]
+    purposes = sorted(dict.fromkeys(purpose for sent in clients.values() for purpose in sent), key=_place)
+    headings = [("site", False)]
+    headings += [(f"{purpose} {way}", True) for purpose in [*purposes, "all"] for way in ("up", "down")]
 
     def cells(chosen: list[dict[str, Sent]]) -> list[str]:
         sums = [(sum(one[p].bytes_up for one in chosen), sum(one[p].bytes_down for one in chosen)) for p in purposes]
+        sums.append((sum(up for up, _ in sums), sum(down for _, down in sums)))
         return [size(one) for pair in sums for one in pair]
 
     busiest = sorted(clients, key=lambda name: -sum(one.bytes_up + one.bytes_down for one in clients[name].values()))
@@ -77,7 +95,7 @@ def _by_client(clients: dict[str, dict[str, Sent]], level: int) -> list[Html]:
     others = [sent for name, sent in clients.items() if name not in kept]
     if others:
         rows.append([f"{len(others)} others, who sent less or as much", *cells(others)])
-    return [element(f"h{level}", "By client"), table(headings, rows, ["all", *cells(list(clients.values()))])]
+    return [element(f"h{level}", "By site"), table(headings, rows, ["all", *cells(list(clients.values()))])]
 
 
 def _computed(ledger: Ledger, level: int) -> list[Html]:
@@ -87,7 +105,7 @@ def _computed(ledger: Ledger, level: int) -> list[Html]:
         return []
     rows = [(name, *(f"{counts[purpose].get(name, 0):,}" for purpose in counts)) for name in what]
     said = "Gradients and losses count samples; Hessians and factorisations count matrices."
-    headings = [("computed at the clients", False), ("algorithm", True), ("measure", True)]
+    headings = [("computed at the sites", False), ("algorithm", True), ("measure", True)]
     return [element(f"h{level}", "Computations"), table(headings, rows), paragraph(said, kind="quiet")]
 
 

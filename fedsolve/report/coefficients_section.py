@@ -42,6 +42,7 @@ def coefficients_section(found: Summary | str, forest: bytes | None = None) -> H
             continue
         parts += [element("h3", heading)] if heading else []
         parts.append(long_table(heads, rows, label=label, more="coefficients"))
+    told = [paragraph(printable(one)) for one in found.legend]
     notes = element("ul", *(element("li", printable(note)) for note in found.notes)) if found.notes else ""
     drawn = "" if forest is None else image(forest, f"Forest plot: coefficients of a {found.family} model")
-    return section(TITLE, paragraph(said, kind="quiet"), figures(fit_figures(found)), drawn, *parts, notes)
+    return section(TITLE, paragraph(said, kind="quiet"), figures(fit_figures(found)), drawn, *parts, *told, notes)

@@ -23,7 +23,7 @@ from fedsolve.report.figures import (
 )
 from fedsolve.report.tables import BAD, size
 
-_LABELS = {"round": "communication rounds", "bytes": "sent, both ways, all clients", "seconds": "seconds"}
+_LABELS = {"round": "communication rounds", "bytes": "sent, both ways, all sites", "seconds": "seconds"}
 _WRITTEN: dict[str, Callable[[float], str]] = {
     "round": lambda value: f"{value:.0f}",
     "bytes": size,

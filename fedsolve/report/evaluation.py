@@ -16,10 +16,10 @@ from fedsolve.report.html_parts import Html, element, image, long_table, paragra
 from fedsolve.report.tables import number, plain_table
 from fedsolve.text import printable
 
-ALL = "all clients"
+ALL = "all sites"
 _Write = Callable[[Figures], str]
 MOST_LETTERS = 26  # of a name in the legend, which has the AUC too
-MOST_CURVES = 6  # that a figure shows beside the one of all clients
+MOST_CURVES = 6  # that a figure shows beside the one of all sites
 
 EXPLAINED = (
     "Figures of rows that the model was not learned from, from sums over these rows. The AUC counts scores in bins: it "
@@ -128,7 +128,7 @@ def page_section(found: Evaluated, figure: bytes | None, level: int = 2) -> Html
     if figure is not None:
         parts.append(image(figure, _described(found)))
         if (others := len(found.clients) - MOST_CURVES) > 0:
-            drawn = f"The figure has the curves of all clients together and of the first {MOST_CURVES}."
+            drawn = f"The figure has the curves of all sites together and of the first {MOST_CURVES}."
             parts.append(paragraph(f"{drawn} It leaves out {others:,}.", kind="quiet"))
     parts += [paragraph(element("strong", _without(found)))] if found.missing else []
     intervals = f" {INTERVALS}" if found.accuracy is not None else ""
@@ -137,10 +137,10 @@ def page_section(found: Evaluated, figure: bytes | None, level: int = 2) -> Html
 
 def _described(found: Evaluated) -> str:
     """What the figure shows, for those who do not see it."""
-    area = "" if found.auc is None else f" The area under the ROC curve is {found.auc:.3f} for all clients together."
+    area = "" if found.auc is None else f" The area under the ROC curve is {found.auc:.3f} for all sites together."
     error = found.calibration_error
     apart = "" if error is None else f" Predicted and observed shares are {error:.3f} apart on average."
-    return f"ROC curves and calibration on held-out rows, of all clients and by client.{area}{apart}"
+    return f"ROC curves and calibration on held-out rows, of all sites and by site.{area}{apart}"
 
 
 def figure(found: Evaluated) -> bytes | None:

@@ -187,7 +187,7 @@ def _dress(axes: Axes, histories: Mapping[str, Sequence[Row]], best_name: str) -
     axes[0][0].set_ylabel("norm of the pooled gradient")
     axes[1][0].set_ylabel(f"value − {best_name} value")
     axes[1][0].set_xlabel("communication rounds")
-    axes[1][1].set_xlabel("sent, both ways, all clients")
+    axes[1][1].set_xlabel("sent, both ways, all sites")
     rounds = [row.round for rows in histories.values() for row in rows]
     sent = [_sent(row) for rows in histories.values() for row in rows]
     ends = [rows[-1] for rows in histories.values() if rows]

@@ -2,7 +2,8 @@
 
     config.toml       the run file, with absolute paths of data files
     history.jsonl     a line per round, appended as rounds finish
-    ledger.csv        what was sent: per exchange, client, call and direction
+    ledger.csv        what was sent: per exchange, client, call and direction; also before and after the run, to find
+                      where to start, for standard errors and for federation gain
     model.npz         the model; `fedsolve predict` and `fedsolve.load_model` read it
     summary.json      how it ended, in one object
     convergence.png   gradient norm and value, against rounds and against bytes
@@ -161,9 +162,13 @@ class RunFolder:
     def write_run(self, run: Run, summary: Mapping[str, object]) -> None:
         """Everything about one run but its figure."""
         write_atomically(self.path / HISTORY, _encoded(to_json(row) for row in run.history))
-        write_atomically(self.path / LEDGER, _ledger_csv(run.ledger))
+        self.write_ledger(run)
         run.model.save(self.path / MODEL)
         self.write_summary(summary)
+
+    def write_ledger(self, run: Run) -> None:
+        """All that was sent for the run, also what its clients were asked before and since."""
+        write_atomically(self.path / LEDGER, _ledger_csv(run.all_sent()))
 
     def write_summary(self, summary: Mapping[str, object]) -> None:
         write_atomically(self.path / SUMMARY, (to_json(summary, indent=2) + "\n").encode())

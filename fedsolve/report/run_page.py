@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedsolve.inference import FederationGains, Summary
+from fedsolve.inference.legend import replaced_by
 from fedsolve.loop.history import Row, Run
 from fedsolve.loop.stopping import rounds_in_words
 from fedsolve.models import Model
@@ -30,12 +31,13 @@ from fedsolve.report.html_parts import (
     section,
     table,
 )
+from fedsolve.report.result_words import result_sentences
 from fedsolve.report.tables import BAD, COLUMNS, GOOD, LIMITS, number, size
 
 MOST_ROWS = 25
 SLOPE = (
     "The dotted “slope of ∏ cₜ” is the algorithm's own theory: the factors cₜ = 1 − λ̄_n/ρ̄_t, from the eigenvalues that "
-    "the clients sent, multiplied up. For least squares it bounds how fast the distance to the solution falls, for "
+    "the sites sent, multiplied up. For least squares it bounds how fast the distance to the solution falls, for "
     "other losses in the limit; it begins at the first gradient norm, so that only slopes compare."
 )
 
@@ -68,30 +70,41 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: Federati
     listed = isinstance(
         about.inferred, Summary
     )  # then the coefficients are in the units of the columns, and come first
+    rows = sum(one["samples"] for one in clients)
     return page(
         about.title,
         paragraph(about.described, kind="quiet"),
+        *map(paragraph, result_sentences(run, rows, about.inferred, about.outcome)),
         _ending(run.status, run.message),
         paragraph(DIVERGED, kind="warning") if run.status == "diverged" else "",
         *_warnings([run]),
         figures(_first_numbers(summary, run.model)),
-        what_was_fitted(run, about.outcome, sum(one["samples"] for one in clients)),
+        what_was_fitted(run, about.outcome, rows),
         who_took_part(run, clients),
         section(
             "What left each site",
-            *sent_words.section_parts(run, [getattr(one, "ledger", None) for one in (gains, about.inferred)]),
+            *sent_words.section_parts(run),
         ),
         *(() if listed else (section("Model", *_model(run.model, about.feature_names)),)),
         "" if about.inferred is None else coefficients_section(about.inferred, about.forest),
         "" if run.evaluation is None else page_section(run.evaluation, about.held_out),
         "" if gains is None else gain_section(gains),
         _columns([run]),
-        section("How close to the best fit", paragraph(certificate_sentence(run))),
-        _convergence(about, {summary["algorithm"]: run}),
-        section("History", *_history(run.history)),
-        section("What was sent, in bytes", *accounts.tables(run.ledger)),
-        *((section("Weights", *_model(run.model, about.feature_names)),) if listed else ()),
+        _technical(about, run, summary, listed),
         _making(about, [(summary["algorithm"], summary["hyper_parameters"])], run.seed),
+    )
+
+
+def _technical(about: About, run: Run, summary: Mapping[str, Any], listed: bool) -> Html:
+    """What engineers ask: how far the run got and what it took. `listed`: the weights are in no table above."""
+    return section(
+        "Technical details",
+        figures(_technical_numbers(summary)),
+        section("How close to the best fit", paragraph(certificate_sentence(run)), level=3),
+        _convergence(about, {summary["algorithm"]: run}, level=3),
+        section("History", *_history(run.history), level=3),
+        section("What was sent, in bytes", *accounts.tables(run.all_sent(), level=4), level=3),
+        *((section("Weights", *_model(run.model, about.feature_names), level=3),) if listed else ()),
     )
 
 
@@ -119,7 +132,7 @@ def comparison_page(
             element("h3", "What left each site"),
             *sent_words.section_parts(run, level=4),
             element("h3", "What was sent, in bytes"),
-            *accounts.tables(run.ledger, level=4),
+            *accounts.tables(run.all_sent(), level=4),
             element("h3", "Model"),
             *_model(run.model, about.feature_names),
         )
@@ -163,7 +176,7 @@ def certificate_sentence(run: Run) -> str:
     said = f"The norm of the gradient is {number(measured.gradient_norm)} after round {measured.round}"
     if measured.measured_share < 1 - 1e-12:
         return (
-            f"{said}, but only clients with {measured.measured_share:.0%} of the weight were asked or answered: "
+            f"{said}, but only sites with {measured.measured_share:.0%} of the weight were asked or answered: "
             "it certifies nothing about the objective of all."
         )
     proof = run.certificate
@@ -205,7 +218,9 @@ def _cell(key: str, value: object) -> Html | str:
 def _failed(row: Mapping[str, Any]) -> Html:
     """Why an algorithm of a comparison has no run; that a problem is not for it is no fault."""
     good = False if row["status"] in BAD else None
-    return paragraph(badge(row["status"], good), f" {row['algorithm']}: {row['message']}.")
+    name, message = str(row["algorithm"]), str(row["message"])
+    said = message if message.startswith(f"{name} ") else f"{name}: {message}"
+    return paragraph(badge(row["status"], good), f" {said}.")
 
 
 def _ending(status: str, message: str) -> Html:
@@ -224,19 +239,28 @@ def _first_numbers(summary: Mapping[str, Any], model: object) -> list[tuple[str,
     found = [("sites", f"{len(clients):,}"), ("rows", f"{sum(one['samples'] for one in clients):,}")] if clients else []
     found += [
         ("rounds", str(summary["rounds"])),
-        ("sent up, to fit", size(summary["bytes_up"])),
-        ("sent down, to fit", size(summary["bytes_down"])),
-        ("value", number(summary["value"], 6)),
-        ("‖gradient‖", number(summary["gradient_norm"])),
+        ("sent by the sites, in all", size(summary["sent"]["all"]["bytes_up"])),
+        ("received by them", size(summary["sent"]["all"]["bytes_down"])),
     ]
     for where, value in (summary.get("scores") or {}).items():
         if value is not None:
             kind = model.score_name if isinstance(model, Model) else "score"
             found.append((f"{kind}, {where}ing data", f"{value:.4g}"))
-    return [(name, said) for name, said in [*found, ("seconds", f"{summary['seconds']:.2f}")] if said != "–"]
+    return [(name, said) for name, said in found if said != "–"]
 
 
-def _convergence(about: About, runs: Mapping[str, Run]) -> Html | str:
+def _technical_numbers(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    found = [
+        ("value of the objective", number(summary["value"], 6)),
+        ("‖gradient‖", number(summary["gradient_norm"])),
+        ("sent up, to fit", size(summary["bytes_up"])),
+        ("sent down, to fit", size(summary["bytes_down"])),
+        ("seconds", f"{summary['seconds']:.2f}"),
+    ]
+    return [(name, said) for name, said in found if said != "–"]
+
+
+def _convergence(about: About, runs: Mapping[str, Run], level: int = 2) -> Html | str:
     """The figure, what it says for those who do not see it, and whose lines are grey."""
     if about.figure is None:
         return ""
@@ -246,7 +270,7 @@ def _convergence(about: About, runs: Mapping[str, Run]) -> Html | str:
     grey = order[MOST_COLOURED:]
     others = paragraph(f"In grey: {', '.join(grey)}.", kind="quiet") if grey else ""
     told = not grey and any(shows_slope(run.history) for run in runs.values())
-    return section("Convergence", drawn, others, paragraph(SLOPE, kind="quiet") if told else "")
+    return section("Convergence", drawn, others, paragraph(SLOPE, kind="quiet") if told else "", level=level)
 
 
 def _end_in_words(label: str, run: Run) -> str:
@@ -273,18 +297,22 @@ def _columns(runs: Iterable[Run]) -> Html | str:
     gaps = [] if transform is None else transform.gaps()
     if not gaps:
         return ""
-    rows = [[name, f"{missing:.1%}", f"{unseen:.1%}"] for name, missing, unseen in gaps]
-    said = "Shares of the weight of all clients' samples; columns without gaps are left out. Learned from sums."
-    return section(
-        "Missing and unseen cells",
-        table([("column", False), ("missing", True), ("in no declared category", True)], rows),
-        paragraph(said, kind="quiet"),
+    known = {column.name: replaced_by(column) for column in getattr(transform, "columns", ())}
+    rows = [
+        [name, f"{missing:.1%}", (known.get(name) or "–") if missing else "–", f"{unseen:.1%}"]
+        for name, missing, unseen in gaps
+    ]
+    said = (
+        "Shares of all rows, by their weights where they have any; columns without gaps are left out. Computed from "
+        "sums over the sites."
     )
+    headings = [("column", False), ("missing", True), ("replaced by", False), ("in no declared category", True)]
+    return section("Missing and unseen cells", table(headings, rows), paragraph(said, kind="quiet"))
 
 
 def _history(rows: Sequence[Row]) -> list[Html]:
     shown = thinned(rows)
-    names = ["round", "value", "‖gradient‖", "gap", "up", "down", "seconds", "clients", "weight"]
+    names = ["round", "value", "‖gradient‖", "gap", "up", "down", "seconds", "sites", "weight"]
     watched = any(row.held_out is not None for row in rows)
     lines = [
         (
@@ -303,7 +331,7 @@ def _history(rows: Sequence[Row]) -> list[Html]:
     ]
     names += ["held-out loss"] if watched else []
     left_out = f" {len(shown)} of {len(rows)} rounds; all are in history.jsonl." if len(shown) < len(rows) else ""
-    said = "Bytes are the algorithm's, of all clients, from the start; gap is the certificate for f − f*."
+    said = "Bytes are the algorithm's, of all sites, from the start; gap is the certificate for f − f*."
     return [table([(name, True) for name in names], lines), paragraph(said + left_out, kind="quiet")]
 
 

@@ -72,8 +72,8 @@ def selection_page(
                 *((name, _value(value)) for name, value in best.values.items()),
                 (found.best.error_name, number(best.error, 4)),
                 ("exchanges", str(cost.exchanges)),
-                ("sent up, all clients", size(cost.bytes_up)),
-                ("sent down, all clients", size(cost.bytes_down)),
+                ("sent up, all sites", size(cost.bytes_up)),
+                ("sent down, all sites", size(cost.bytes_down)),
             ]
         ),
         *(html.paragraph(notice, kind="warning") for notice in notices),

@@ -4,20 +4,23 @@ says of itself (`@client_step(sends="a gradient")`); a step that says nothing is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fedsolve.data.preprocessing import Preprocess
 from fedsolve.federation.joining import Joining
-from fedsolve.federation.ledger import Ledger
+from fedsolve.federation.ledger import JUDGES, Ledger
 from fedsolve.federation.protocol import collect, steps, what_it_sends
 from fedsolve.inference.evaluation import Evaluation
 from fedsolve.inference.federation_gain import FederationGain
 from fedsolve.inference.standard_errors import StandardErrors
+from fedsolve.loop.few_rows import ROWS_PER_PARAMETER
 from fedsolve.loop.history import Run
 from fedsolve.loop.measure_protocols import Inspect, Measure
+from fedsolve.models import LinearModel
 from fedsolve.report.html_parts import Html, element, paragraph
 from fedsolve.report.tables import listed, size
+from fedsolve.text import printable
 
 MOST_GROUPS = 6  # of sites that sent different things; more are described together
 
@@ -59,6 +62,12 @@ KNOWN: dict[str, type[object]] = {
     "gain": FederationGain,
     "summary": StandardErrors,
 }
+WARM_START = "warm start"  # the purpose of what ran first
+AGREED = (
+    "Before the run, the sites had to agree on the run file, which declares the columns and their categories. For that "
+    "they told each other the names of their columns, how many rows they have, which categories and labels occur and "
+    "which are rare, rounded ranges of numbers, and where cells are missing: fedsolve init lists it for each site. "
+)
 LIMITS = (
     "Nothing else left a site, except the reason it gave where it could not answer. Replies are not encrypted against "
     "the server and no noise is added: whoever runs the server can read each of them. Averages over many rows say "
@@ -91,10 +100,10 @@ class Replies:
 Calls = dict[tuple[str, str], Replies]  # by what was sent and why
 
 
-def section_parts(run: Run, later: Sequence[Ledger | None] = (), level: int = 3) -> list[Html]:
-    """The content of the section: a list for each group of sites that sent the same, and what its words mean. `later`
-    are the ledgers of what was asked after the run, and `level` is that of the headings."""
-    ledger = _with_later(run.ledger, later)
+def section_parts(run: Run, level: int = 3) -> list[Html]:
+    """The content of the section: a list for each group of sites that sent the same, and what its words mean. `level`
+    is that of the headings."""
+    ledger = run.all_sent()
     parts: list[Html] = []
     used: list[str] = []
     for sites, calls in _groups(ledger, phrases(run)):
@@ -102,14 +111,22 @@ def section_parts(run: Run, later: Sequence[Ledger | None] = (), level: int = 3)
         used += lines
         parts += [element(f"h{level}", sites), element("ul", *(element("li", line) for line in lines))]
     total = ledger.total(None)
-    fit = ledger.total("algorithm")
-    said = (
-        f"In all, the sites sent {size(total.bytes_up)}, and received {size(total.bytes_down)}; to fit the model, "
-        f"{size(fit.bytes_up)} and {size(fit.bytes_down)} of it."
+    said = f"In all, the sites sent {size(total.bytes_up)}, and received {size(total.bytes_down)}; "
+    said += "; ".join(
+        f"{WHY[purpose]}, {size(part.bytes_up)} and {size(part.bytes_down)} of it"
+        for purpose in ("algorithm", *JUDGES)
+        if (part := ledger.total(purpose)).exchanges or purpose == "algorithm"
     )
+    said += "."
     meanings = [meaning for word, meaning in MEANINGS.items() if any(word in line for line in used)]
     here = [paragraph(SIMULATED)] if _is_simulated(run) else []
-    return [*here, *parts, paragraph(said), *map(paragraph, meanings), paragraph(LIMITS)]
+    return [
+        *here,
+        *parts,
+        paragraph(said),
+        *map(paragraph, meanings),
+        paragraph((AGREED if _is_declared(run) else "") + LIMITS + _whether_few(run)),
+    ]
 
 
 def sentence(phrase: str, replies: Replies) -> str:
@@ -152,13 +169,6 @@ def _steps_of(kind: type[object]) -> Iterator[tuple[str, Callable[..., object]]]
             yield name, step
 
 
-def _with_later(ledger: Ledger, later: Sequence[Ledger | None]) -> Ledger:
-    """A ledger with what was sent after it; the ledger of an open session has the run's own records, too."""
-    known = {id(record) for record in ledger.records}
-    added = [record for one in later if one is not None for record in one.records if id(record) not in known]
-    return Ledger([*ledger.records, *added])
-
-
 def _groups(ledger: Ledger, named: Mapping[str, str]) -> Iterator[tuple[str, Calls]]:
     """What all sites sent alike, and then, by sites that sent the same, what was not alike."""
     by_client = _by_client(ledger, named)
@@ -186,7 +196,7 @@ def _by_client(ledger: Ledger, named: Mapping[str, str]) -> dict[str, Calls]:
     for record in ledger.records:
         numbers = record.scalars_up[1:].tolist()  # the first row is the envelope
         keys = [
-            (named.get(call) or _by_name(call), _why(purpose, call))
+            (_by_name(call) if purpose == WARM_START else named.get(call) or _by_name(call), _why(purpose, call))
             for purpose, call in zip(record.purposes, record.calls, strict=True)
         ]
         for place, client in enumerate(record.answered):
@@ -220,11 +230,32 @@ def _times(count: int) -> str:
 
 
 def _why(purpose: str, call: str) -> str:
+    if purpose == WARM_START:
+        return "to find where to start"
     return WHY.get(call.partition(".")[0]) or WHY.get(purpose, purpose)
 
 
 def _by_name(call: str) -> str:
     return f"the reply of the step “{call.rpartition('.')[2]}”"
+
+
+def _whether_few(run: Run) -> str:
+    """Whether what is said of few rows applies to this run; empty where that is not known."""
+    if run.session is None or not isinstance(run.model, LinearModel) or not run.session.fed.info:
+        return ""
+    rows = {name: info.samples for name, info in run.session.fed.info.items()}
+    least, coefficients = min(rows, key=rows.__getitem__), run.model.w.size
+    said = f" Here the site with the fewest rows, {printable(least)}, has {rows[least]:,} for {coefficients:,} "
+    said += "coefficient" if coefficients == 1 else "coefficients"
+    if rows[least] >= ROWS_PER_PARAMETER * coefficients:
+        return f"{said}: three or more for each, which is not few."
+    return f"{said}: fewer than three for each, which is few."
+
+
+def _is_declared(run: Run) -> bool:
+    """Whether a schema says what the columns are, so that somebody has looked at the files before."""
+    preprocess = None if run.session is None else run.session.preprocess
+    return isinstance(preprocess, Preprocess) and preprocess.schema is not None
 
 
 def _is_simulated(run: Run) -> bool:

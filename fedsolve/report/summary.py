@@ -6,10 +6,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedsolve.federation.client import Client
+from fedsolve.federation.ledger import Ledger
 from fedsolve.federation.protocol import describe
 from fedsolve.loop.history import Row, Run
 from fedsolve.report.evaluation import for_summary
+from fedsolve.report.output_folder import RunFolder
 from fedsolve.version import __version__
+
+NOTHING = {"bytes_up": 0, "bytes_down": 0}
+
+
+def sent_by_purpose(ledger: Ledger) -> dict[str, dict[str, int]]:
+    """Bytes up and down for each purpose, and under "all" their sums."""
+    found: dict[str, dict[str, int]] = {}
+    for entry in ledger.entries():
+        for purpose in (entry.purpose, "all"):
+            sums = found.setdefault(purpose, dict(NOTHING))
+            sums[f"bytes_{entry.direction}"] += entry.bytes
+    return {**{name: sums for name, sums in found.items() if name != "all"}, "all": found.get("all", dict(NOTHING))}
+
+
+def note_later(run: Run, folder: RunFolder, summary: dict[str, Any]) -> None:
+    """Add what was asked after the run to its accounts in the folder."""
+    summary["sent"] = sent_by_purpose(run.all_sent())
+    folder.write_ledger(run)
+    folder.write_summary(summary)
 
 
 def summarise(run: Run, label: str, clients: Sequence[Client] = ()) -> dict[str, Any]:
@@ -35,6 +56,7 @@ def summarise(run: Run, label: str, clients: Sequence[Client] = ()) -> dict[str,
         "scalars_down": last.scalars_down,
         "measure_bytes_up": last.measure_bytes_up,
         "measure_bytes_down": last.measure_bytes_down,
+        "sent": sent_by_purpose(run.all_sent()),
         "held_out": for_summary(run.evaluation),
         "hyper_parameters": describe(run.algorithm),
         "seed": run.seed,

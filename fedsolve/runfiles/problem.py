@@ -12,10 +12,11 @@ import numpy as np
 from fedsolve import data
 from fedsolve.algorithms.base import Algorithm, includes_server
 from fedsolve.complexity.costs import in_words
-from fedsolve.data import Dataset
+from fedsolve.data import Dataset, advice
 from fedsolve.data.file_formats import read_inputs
 from fedsolve.data.load import format_of
 from fedsolve.data.preprocessing import Preprocess
+from fedsolve.data.read_alike import FilesRead
 from fedsolve.errors import ConfigError, UnknownName
 from fedsolve.federation.client import Client
 from fedsolve.federation.transports import InProcess, Transport
@@ -58,6 +59,7 @@ class Problem:
     server: Client | None = None  # rows of the server's own
     holds_out: bool = False  # whether the clients have set rows aside, so that not all data is learned from
     notes: tuple[str, ...] = ()  # what was recognised in the files, a sentence each
+    files_read: FilesRead | None = None  # how they were read, which the model keeps
 
     @property
     def algorithms(self) -> dict[str, Algorithm]:
@@ -70,8 +72,11 @@ class Problem:
         return self.data.target_names
 
     def named(self, model: Any) -> Any:
-        """The model with the names of its classes."""
-        if not isinstance(model, Model) or self.classes is None or len(self.classes) != model.n_classes:
+        """The model with the names of its classes, and how the files were read."""
+        if not isinstance(model, Model):
+            return model
+        model = model.read_as(self.files_read)
+        if self.classes is None or len(self.classes) != model.n_classes:
             return model
         return model.with_classes(self.classes)
 
@@ -96,7 +101,8 @@ class Problem:
 def prepare(what: keys.Config, file: Path) -> Problem:
     """Everything but the run itself; paths of data files start from the folder of the run file."""
     try:
-        return _prepare(what, file.parent)
+        with advice.written_in("run file"):
+            return _prepare(what, file.parent)
     except (ConfigError, UnknownName) as error:  # what the run file says is wrong; a DataError names the data
         error.args = (f"{file}: {error}",)
         raise
@@ -131,7 +137,10 @@ def _prepare(what: keys.Config, folder: Path) -> Problem:
     _link(what.link, clients, reader)
     if preprocess is None and any(client.raw for client in clients):
         raise ConfigError(f"{loaded.name} has text columns or missing values: add a [preprocess] table to the run file")
-    return Problem(loaded, clients, entries, preprocess, server, what.evaluation is not None, (*loaded.notes, *notes))
+    said, read = (*loaded.notes, *notes), None
+    if what.data.file is not None:
+        read = FilesRead.of(what.data.options(), {}, loaded.offset_name)
+    return Problem(loaded, clients, entries, preprocess, server, what.evaluation is not None, said, read)
 
 
 def _of_sites(
@@ -156,7 +165,9 @@ def _of_sites(
     _link(what.link, clients, reader)
     if preprocess is None and (raw := next((client.name for client in clients if client.raw), None)) is not None:
         raise ConfigError(f"the file of {raw} has missing values: add a [preprocess] table to the run file")
-    return Problem(known, clients, entries, preprocess, server, what.evaluation is not None, read.notes)
+    return Problem(
+        known, clients, entries, preprocess, server, what.evaluation is not None, read.notes, read.files_read
+    )
 
 
 def _of_outputs(algorithm: Algorithm) -> type:

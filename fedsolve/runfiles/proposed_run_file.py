@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedsolve.data.advice import toml_key
 from fedsolve.data.column_facts import ColumnFacts
 from fedsolve.data.csv_tables import Reading
 from fedsolve.data.missing_markers import Na, merged
@@ -93,7 +94,9 @@ def _two_classes(wanted: Wanted, facts: ColumnFacts, levels: list[str | float], 
         )
     if [_plain(level) for level in levels] == [0, 1]:
         return Outcome("Logistic", {}, {}, f"{target} is 0 or 1")
-    return Outcome("Logistic", {}, {"positive": _plain(levels[1])}, f"{target} is {shown}; the positive one is 1")
+    low, high = (f"{level:g}" if isinstance(level, float) else level for level in levels)
+    why = f"{target}: {high} counts as 1, {low} as 0 (change with --positive)"
+    return Outcome("Logistic", {}, {"positive": _plain(levels[1])}, why)
 
 
 def run_file_text(proposal: Proposal, wanted: Wanted, outcome: Outcome, folder: Path, command: str) -> str:
@@ -132,6 +135,12 @@ def _data(proposal: Proposal, wanted: Wanted, outcome: Outcome, folder: Path) ->
             lines.append(f"{name} = {getattr(wanted.reading, name)}")
     lines += ["", "[data.files]  # one for each site; they are never pooled"]
     lines += toml_lines(_paths(proposal.files, folder))
+    for site, own in proposal.sites.items():
+        lines += ["", f"[data.sites.{toml_key(site)}]  # what is different at this site"]
+        if own.names is not None:
+            lines += _commented("names", list(own.names), "its file has no header")
+        if own.absent:
+            lines += _commented("absent", list(own.absent), "it has no values of these: all its cells are missing")
     return "\n".join(lines) + "\n"
 
 
@@ -166,19 +175,25 @@ def _column(column: Column, proposal: Proposal) -> list[str]:
     if not isinstance(column, Categorical):
         low, high = proposal.ranges[column.name]
         lines = [f"name = {inline(column.name)}  # numbers, about {low:g} … {high:g}"]
+        if column.name in proposal.gaps:
+            lines.append('impute = "mean"  # for missing cells; or "complete": leave such rows out, as R does')
         if column.indicator:
             lines.append("indicator = true  # a column that is 1 where the value is missing; the mean stands for it")
         return lines
     numbers = all(isinstance(level, float) for level in column.categories)
     few = "  # few whole numbers: taken for codes; for a quantity remove the next three lines" if numbers else ""
     lines = [f"name = {inline(column.name)}{few}", f"categories = {inline([_plain(one) for one in column.categories])}"]
-    lines.append(f"drop_first = true  # {inline(_plain(column.categories[0]))} is the reference")
+    first = inline(_plain(column.categories[0]))
+    lines.append(f"drop_first = true  # {first} is the reference; to choose another, put it first")
     if column.unseen == "other":
         lines.append('unseen = "other"  # missing cells are a category of their own')
+    elif column.impute is not None:
+        lines.append('unseen = "error"  # nobody has another value; "zeros" would count one as the reference')
+        lines.append(f'impute = {inline(column.impute)}  # missing cells become the most frequent one; or "complete"')
     else:
-        lines.append('unseen = "zeros"  # nobody has a missing or other value, so there is no category for them')
-    if column.impute is not None:
-        lines[-1] = f'unseen = "zeros"\nimpute = {inline(column.impute)}  # missing cells become the most frequent one'
+        lines.append(
+            'unseen = "error"  # nobody has a missing or other value; "zeros" would count one as the reference'
+        )
     return lines
 
 

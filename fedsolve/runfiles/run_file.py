@@ -15,11 +15,13 @@ optional. Keys that are not known are refused.
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from fedsolve.data.site_names import near_files
 from fedsolve.errors import ConfigError
 from fedsolve.runfiles.faults import in_words
 from fedsolve.runfiles.keys import Config
@@ -39,6 +41,7 @@ name = "Newton"
 loss = { name = "Logistic", l2 = 0.01, intercept = "free" }
 """
 
+_DATA = re.compile(r"\.(csv|tsv|data|parquet|pq|npz|xlsx?)(\.(gz|bz2))?$", re.IGNORECASE)
 MOST_TEXT = 2**20  # characters of a run file
 MOST_DEPTH = 32  # of tables and lists in each other
 # A dotted key with more parts than that, a.b.c.…: tomllib takes minutes for some thousands of them.
@@ -52,11 +55,14 @@ def read(path: Path) -> Config:
 
 def read_text(path: Path) -> str:
     """What stands in the run file: UTF-8, with or without a byte order mark, and at most `MOST_TEXT` characters."""
+    if path.is_file() and _DATA.search(path.name):
+        command = shlex.join(["fedsolve", "init", str(path), "--target", "COLUMN"])
+        raise ConfigError(f"{path} is a data file, and this command takes a run file; write one with: {command}")
     try:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(MOST_TEXT + 1)
     except FileNotFoundError:
-        raise ConfigError(f"there is no run file {path}") from None
+        raise ConfigError(f"there is no run file {path}{near_files(path)}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"the run file {path} is not UTF-8 text ({error}); save it as UTF-8") from None
     except OSError as error:

@@ -13,8 +13,9 @@ from fedsolve.data.preprocessing import Preprocess
 from fedsolve.data.sites import Sites, load_sites
 from fedsolve.federation.client import Client
 from fedsolve.models import Model
+from fedsolve.models.scores import score as score_of
 from fedsolve.runfiles import keys
-from fedsolve.tables.labels import Classes
+from fedsolve.tables.labels import Classes, with_names
 from fedsolve.typing import Array
 
 LONGEST_NAME = 60  # characters of a title that names the sites
@@ -66,7 +67,7 @@ def score(model: Model, clients: Sequence[Client]) -> float | None:
     """Accuracy, or R², over the rows of all clients, from sums of what each computes on its own."""
     if model.is_classifier:
         rows = [client.n_samples for client in clients]
-        shares = [model.score(client.X, client.y) for client in clients]
+        shares = [score_of(model, _predicted(model, client), _labels(model, client)) for client in clients]
         return float(np.dot([share or 0.0 for share in shares], rows) / sum(rows))
     residual, total = 0.0, sum(client.n_samples for client in clients)
     mean = sum(client.y.sum(axis=0) for client in clients) / total
@@ -78,6 +79,11 @@ def score(model: Model, clients: Sequence[Client]) -> float | None:
         residual += float(np.sum((client.y - guess) ** 2))
         spread += float(np.sum((client.y - mean) ** 2))
     return 1 - residual / spread if spread > 0 else None
+
+
+def _labels(model: Model, client: Client) -> Array:
+    labels = client.y if client.y.ndim == 1 else np.argmax(client.y, axis=1)
+    return with_names(labels, model.classes)
 
 
 def _predicted(model: Any, client: Client) -> Array:

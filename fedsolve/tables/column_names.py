@@ -111,7 +111,7 @@ def difference(given: Sequence[str], wanted: Sequence[str]) -> str:
     extra = [name for name in given if name not in need]
     said = []
     if missing:
-        said.append(f"lacks {_with_hints(missing, extra)}")
+        said.append(f"lacks {with_hints(missing, extra)}")
     if extra:
         said.append(f"has {some(extra)}, which {'is' if len(extra) == 1 else 'are'} not expected")
     return " and ".join(said)
@@ -175,9 +175,9 @@ def chosen_columns(
             raise DataError(_lacks(whose, missing, [name for name in found if name not in wanted], found))
     names = [name for name in found if name not in others]
     if expected is not None and len(names) != expected:
-        named = "" if wanted is None or are_counted(wanted) else f", by the names {_first(wanted)}"
+        named = "" if wanted is None or are_counted(wanted) else f", by the names {first_names(wanted)}"
         raise DataError(
-            f"{whose}: {len(names)} columns ({_first(names)}), and the model takes {expected}{named}; "
+            f"{whose}: {len(names)} columns ({first_names(names)}), and the model takes {expected}{named}; "
             "say what is no feature with --target and --drop"
         )
     return names
@@ -186,14 +186,15 @@ def chosen_columns(
 def _lacks(whose: str, missing: Sequence[str], spare: Sequence[str], found: Sequence[str]) -> str:
     """What to say of a table that lacks columns of the model."""
     few = len(found) <= SHOWN
-    has = f"the file has {_first(found)}" if few else f"of others the file has {_first(spare) or 'none'}"
+    has = f"the file has {first_names(found)}" if few else f"of others the file has {first_names(spare) or 'none'}"
     return (
-        f"{whose}: no column {_with_hints(missing, spare)}, and the model takes its columns by name; {has}; rename "
-        "those that are meant, or remove the header if they are in the model's order"
+        f"{whose}: no column {with_hints(missing, spare)}, and the model takes its columns by name; {has}; rename "
+        "those that are meant"
     )
 
 
-def _first(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
+    """The first of some names, with an ellipsis where there are more."""
     return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
 
 
@@ -220,7 +221,7 @@ def agreed_columns(found: Mapping[str, Names | None]) -> Names | None:
     return agreed
 
 
-def _with_hints(missing: Sequence[str], spare: Sequence[str]) -> str:
+def with_hints(missing: Sequence[str], spare: Sequence[str]) -> str:
     """Names that are missing, each with the name among those to spare that it may be."""
     folded = {name.strip().casefold(): name for name in spare}
     hints = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedsolve.cli.demo_story import COLOURED, by_rounds, drawn_order, story
+from fedsolve.cli.demo_story import COLOURED, by_rounds, drawn_order, named_message, story
 from fedsolve.report.figures import MOST_COLOURED
 from fedsolve.runfiles import registry
 
@@ -15,8 +15,15 @@ ROWS = [
 ]
 
 
-def test_sorted_by_rounds() -> None:
-    assert [row["algorithm"] for row in by_rounds(ROWS)] == ["DKRR", "Newton", "FedProx", "FedAvg", "FFGB"]
+def test_what_reaches_the_pooled_fit_comes_first() -> None:
+    exact = {"algorithm": "SHED", "rounds": 29, "distance_to_pooled": 1e-13}
+    rows = by_rounds([exact, *ROWS])
+    assert [row["algorithm"] for row in rows] == ["Newton", "SHED", "FedProx", "FedAvg", "DKRR", "FFGB"]
+
+
+def test_a_name_is_said_once() -> None:
+    assert named_message({"algorithm": "SHED", "message": "SHED needs a loss"}) == "SHED needs a loss."
+    assert named_message({"algorithm": "SHED", "message": "it is not for this"}) == "SHED: it is not for this."
 
 
 def test_the_story() -> None:

@@ -59,7 +59,7 @@ def test_a_run_with_held_out_rows(command: Command, tmp_path: Path) -> None:
     assert (tmp_path / "out/held_out.png").stat().st_size > 10_000
     said = command("run", file, "--output", tmp_path / "other").out
     assert "held-out rows of" in said
-    assert "all clients" in said
+    assert "all sites" in said
     assert "AUC" in said
     assert "training data" not in said  # a score of all rows would be of held-out ones too
 

@@ -106,7 +106,9 @@ def test_predict_names_the_cell_that_is_no_number(command: Command, own: Path, t
     (tmp_path / "new.csv").write_text("age,kind\n50,x\nold,y\n")
     outcome = command("predict", "out", "new.csv")
     assert outcome.status == 2
-    assert outcome.sentence == "new.csv: column 'age', row 2 below the header: 'old' is not a number"
+    assert outcome.sentence.startswith(
+        "new.csv, line 3, column age: 'old' is not a number; correct it, or say --na age=old"
+    )
 
 
 def test_predict_without_preprocessing(command: Command, tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_predict_without_preprocessing(command: Command, tmp_path: Path) -> None
     (tmp_path / "own.toml").write_text(TABLE.format(preprocess=""))
     assert command("run", "own.toml", "--output", "out").status == 0
     (tmp_path / "new.csv").write_text("age\nold\n5\n")
-    assert "column 'age', row 1 below the header" in command("predict", "out", "new.csv").sentence
+    assert "new.csv, line 2, column age: 'old' is not a number" in command("predict", "out", "new.csv").sentence
     model = fs.load_model("out/model.npz")
     for cell, said in (("old", "'old' is no number"), (None, "no preprocessing"), (np.nan, "no preprocessing")):
         with pytest.raises(fs.errors.InputError, match=f"column 'age', row 1 .*{said}"):

@@ -53,7 +53,7 @@ def test_run_for_people(command: Command, run_file: RunFile) -> None:
     outcome = command("run", run_file())
     assert outcome.status == 0
     assert outcome.err == ""  # no bar where nobody watches
-    for word in ("Newton", "converged", "‖gradient‖", "4 clients", "Accuracy", "runs/problem-", "report.html"):
+    for word in ("Newton", "converged", "‖gradient‖", "4 sites", "Accuracy", "runs/problem-", "report.html"):
         assert word in outcome.out
 
 

@@ -113,7 +113,7 @@ def test_worker_processes_give_the_same(command: Command, folder: Path) -> None:
         (TABLE, 'delimiter = ";;"', "", "delimiter is one character"),
         (TABLE, 'decimal = ":"', "", 'decimal is "." or ","'),
         (TABLE, 'drop = ["sexx"]', "", "unknown column to drop 'sexx'"),
-        ('"*.parquet"', "", "", "no file is like"),
+        ('"*.parquet"', "", "", "no file matches"),
         ("3", "", "", "data.files must be"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.data import SiteReading, load_sites
+from fedsolve.data.advice import written_in
 from fedsolve.data.site_names import short_names, site_files
 from fedsolve.errors import ConfigError, DataError, FedsolveError, UnknownName
 
@@ -81,7 +82,7 @@ def test_patterns_lists_and_tables_name_the_same_sites(files: dict[str, Path], t
 @pytest.mark.parametrize(
     ("given", "kind", "message"),
     [
-        ("*.tsv", DataError, "no file is like .*tsv"),
+        ("*.tsv", DataError, "no file matches .*tsv"),
         ({"arden": "ardern.csv"}, DataError, r"ardern\.csv, the file of site 'arden', does not exist"),
         ({"arden": "arden.csv", "bryn": "arden.csv"}, ConfigError, "'arden' and 'bryn' have one file"),
         (["arden.csv", "old/arden.csv"], ConfigError, "would both be the site 'arden'"),
@@ -101,10 +102,12 @@ def test_files_that_are_not_there(
 def test_a_column_missing_at_one_site(files: dict[str, Path]) -> None:
     files["bryn"].write_text("ill,age\nyes,61\nno,47\n")
     with pytest.raises(
-        DataError, match=r'bryn\.csv, line 1: it lacks .sex.*drop = \["sex"\].*absent = \["sex"\]'
+        DataError, match=r'bryn\.csv, line 1: it lacks .sex.*drop=\["sex"\].*absent=\["sex"\]'
     ) as caught:
         load_sites(files, target="ill", schema=SCHEMA)
-    assert "[data.sites.bryn]" in str(caught.value)
+    assert 'sites={"bryn": fs.data.SiteReading(' in str(caught.value)
+    with written_in("run file"), pytest.raises(DataError, match=r'absent = \["sex"\] under \[data.sites.bryn\]'):
+        load_sites(files, target="ill", schema=SCHEMA)
     sites = load_sites(files, target="ill", schema=SCHEMA, sites={"bryn": SiteReading(absent=["sex"])})
     assert np.isnan(sites.clients[1].X[:, 1].astype(float)).all()
     assert load_sites(files, target="ill", drop=["sex"]).feature_names == ("age",)  # a site may lack it
@@ -124,7 +127,7 @@ def test_a_column_under_another_name(files: dict[str, Path]) -> None:
 
 def test_a_column_too_many(files: dict[str, Path]) -> None:
     files["bryn"].write_text("ill,age,sex,ward\nyes,61,f,3\nno,47,m,4\n")
-    with pytest.raises(DataError, match=r'bryn\.csv, line 1: it has .ward., which is not expected.*drop = \["ward"\]'):
+    with pytest.raises(DataError, match=r'bryn\.csv, line 1: it has .ward., which is not expected.*drop=\["ward"\]'):
         load_sites(files, target="ill")
     assert load_sites(files, target="ill", drop=["ward"]).feature_names == ("age", "sex")
     own = {"bryn": SiteReading(drop=["ward"])}
@@ -143,7 +146,7 @@ def test_a_cell_that_is_no_number(files: dict[str, Path]) -> None:
 
 def test_a_code_for_missing_is_not_learned_from(files: dict[str, Path]) -> None:
     files["bryn"].write_text("ill,age,sex\nyes,61,f\nno,-9,m\nno,47,f\nno,52,m\n")
-    with pytest.raises(DataError, match=r"bryn\.csv, line 3, column age: -9, in 1 of 4 rows.*na = { age = \[-9\] }"):
+    with pytest.raises(DataError, match=r"bryn\.csv, line 3, column age: -9, in 1 of 4 rows.*na={.age.: \[-9\]}"):
         load_sites(files, target="ill", schema=SCHEMA)
     for na in ([-9, "?"], {"age": [-9]}, {"*": [-9]}):
         found = load_sites(files, target="ill", schema=SCHEMA, na=na)  # type: ignore[arg-type]
@@ -157,7 +160,7 @@ def test_a_code_for_missing_is_not_learned_from(files: dict[str, Path]) -> None:
 def test_a_high_code_is_only_mentioned(files: dict[str, Path]) -> None:
     files["bryn"].write_text("ill,age,sex\nyes,61,f\nno,999,m\nno,47,f\n")
     sites = load_sites(files, target="ill", schema=SCHEMA)
-    assert any("line 3, column age: 999" in note and "na = { age = [999] }" in note for note in sites.notes)
+    assert any("line 3, column age: 999" in note and 'na={"age": [999]}' in note for note in sites.notes)
 
 
 def test_an_unknown_category_at_one_site(files: dict[str, Path]) -> None:
@@ -324,8 +327,8 @@ def test_parquet_without_pyarrow(files: dict[str, Path], tmp_path: Path, monkeyp
 def test_undeclared_categories_are_said_with_their_line(files: dict[str, Path]) -> None:
     files["bryn"].write_text("ill,age,sex\nyes,61,f\nno,47,x\nno,52,m\nno,55,x\n")
     said = load_sites(files, target="ill", schema=SCHEMA).notes
-    place = f"{files['bryn']}, line 3, column sex: 'x' is none of the declared categories ('f', 'm'), in 2 of 4 rows"
-    assert f"{place}; it counts as the category 'other'" in said
+    place = "bryn.csv, line 3, column sex: 'x' is none of the declared categories ('f', 'm'), as in 2 of 4 "
+    assert f"{place}rows (50.0%); they count as the category 'other'" in said
     strict = fs.data.Schema((fs.data.Numeric("age"), fs.data.Categorical("sex", ("f", "m"), unseen="error")))
     with pytest.raises(DataError, match=r"bryn\.csv, line 3, column sex: 'x' is none of the declared categories"):
         load_sites(files, target="ill", schema=strict)
@@ -345,10 +348,11 @@ def test_a_header_of_numbers_is_known_by_the_target(tmp_path: Path) -> None:
 
 def test_names_that_need_quotes_in_a_run_file(tmp_path: Path) -> None:
     (tmp_path / "st. a.csv").write_text("blood pressure,y\n120,1\n-9,0\n130,1\n")
-    with pytest.raises(DataError, match=r'na = { "blood pressure" = \[-9\] }'):
+    with written_in("run file"), pytest.raises(DataError, match=r'na = { "blood pressure" = \[-9\] }'):
         load_sites("*.csv", target="y", folder=tmp_path)
     (tmp_path / "b.csv").write_text("blood pressure,age,y\n100,1,1\n90,2,0\n")
-    with pytest.raises(DataError, match=r'st\. a\.csv, line 1: it lacks .age.*\[data\.sites\."st\. a"\]'):
+    lacks = r'st\. a\.csv, line 1: it lacks .age.*\[data\.sites\."st\. a"\]'
+    with written_in("run file"), pytest.raises(DataError, match=lacks):
         load_sites("*.csv", target="y", folder=tmp_path, na=[])
 
 

@@ -127,7 +127,7 @@ def test_tables_of_many_sites_are_folded_and_complete() -> None:
         before, after = part.split("<details>")
         assert "<summary>7 more sites</summary>" in after
         assert all((before if name < names[MOST_SHOWN] else after).count(name) == 1 for name in names)
-    assert "all clients" in evaluation.page_section(run.evaluation, None).split("<details>")[0]
+    assert "all sites" in evaluation.page_section(run.evaluation, None).split("<details>")[0]
     assert "<details>" not in long_table([("a", False)], [["x"]] * MOST_SHOWN, label="few")
 
 
@@ -155,8 +155,9 @@ def test_coefficients_with_intervals_come_before_what_engineers_ask() -> None:
     summary = fs.run(fs.Newton(replace(LOSS, l2=0.0)), clients(["a", "b"]), min_rows=0).summary()
     rows = summarise(run, "Newton", clients(["a", "b"]))
     page = pages.run_page(pages.About("t", "d", "c", inferred=summary), run, rows)
-    titles = re.findall("<h2>(.*?)</h2>", page)
-    order = ["What left each site", "Coefficients", "Held-out rows", "How close to the best fit", "History", "Weights"]
+    titles = re.findall("<h[23]>(.*?)</h[23]>", page)
+    order = ["What left each site", "Coefficients", "Held-out rows", "Technical details"]
+    order += ["How close to the best fit", "History", "Weights"]
     assert [one for one in titles if one in order] == order
     assert "Model" not in titles
     alone = pages.run_page(pages.About("t", "d", "c"), run, rows)
