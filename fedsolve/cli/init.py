@@ -16,6 +16,7 @@ from fedsolve.data import advice
 from fedsolve.data.csv_tables import Reading
 from fedsolve.data.proposals import Proposal, propose
 from fedsolve.data.schema import Categorical
+from fedsolve.data.site_names import short_names
 from fedsolve.data.site_tables import SiteReading
 from fedsolve.errors import ConfigError
 from fedsolve.runfiles import problem as problems
@@ -126,11 +127,23 @@ def _read_as_it_will_be(text: str, path: Path, proposal: Proposal) -> list[str]:
 
 
 def _named(files: Sequence[str]) -> Sequence[str] | dict[str, str]:
-    """Files, or name=path for each."""
-    pairs = [one.partition("=") for one in files]
-    if all(middle and path and not Path(one).exists() for one, (_, middle, path) in zip(files, pairs, strict=True)):
-        return {name: path for name, _, path in pairs}
-    return files
+    """Files, or name=path for some or each of them."""
+    named = {one: _name_and_path(one) for one in files}
+    others = [one for one, pair in named.items() if pair is None]
+    if len(others) == len(files) or len(named) < len(files):  # a file that is given twice is said to be
+        return files
+    short = dict(zip(others, short_names([Path(one).name for one in others]), strict=True))
+    pairs = [pair or (short[one], one) for one, pair in named.items()]
+    for name, _ in pairs:
+        if sum(name == other for other, _ in pairs) > 1:
+            raise ConfigError(f"two files would be the site {name!r}; give each a name of its own, NAME=FILE")
+    return dict(pairs)
+
+
+def _name_and_path(text: str) -> tuple[str, str] | None:
+    """The two parts of name=path; None if it is a path."""
+    name, equals, path = text.partition("=")
+    return (name, path) if equals and path and not Path(text).exists() else None
 
 
 def _names(given: Sequence[str]) -> list[str] | None:

@@ -146,7 +146,8 @@ def _with_kept(
         lacking = [name for name in keep if name not in table.columns]
         if lacking:
             empty = np.full(len(table.lines), np.nan)
-            found[site] = replace(table, columns={**table.columns, **dict.fromkeys(lacking, empty)})
+            columns = {**table.columns, **dict.fromkeys(lacking, empty)}
+            found[site] = replace(table, columns=columns, absent=table.absent | set(lacking))
             readings[site] = replace(own[site], absent=(*own[site].absent, *lacking))
     return found, readings
 
@@ -419,7 +420,7 @@ def _reveals(
     numbers = [column.name for column in columns if isinstance(column, Numeric)]
     said = []
     for site, table in tables.items():
-        parts = [f"the names of its {len(table.columns)} columns, its {len(table.lines)} rows"]
+        parts = [f"the names of its {len(table.columns) - len(table.absent)} columns, its {len(table.lines)} rows"]
         if categories:
             count = sum(facts[site][name].distinct for name in categories)
             parts.append(f"which {count} categories of {', '.join(categories)} occur there, and which are rare")

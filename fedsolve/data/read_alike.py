@@ -76,6 +76,8 @@ class FilesRead:
         has a cell which marked a missing value at some site, where it is not known whose file it is.
         """
         if site is not None and site not in self.sites:
+            if not self.sites:
+                raise ConfigError(f"the run declared nothing of the file of {site!r} by itself; leave --site out")
             raise UnknownName("site whose file was read in a way of its own", site, self.sites)
         own = SiteReading() if site is None else _as_far_as_there(path, self, self.sites[site])
         how = self._common()

@@ -75,9 +75,13 @@ def test_demo_for_people_and_again(command: Command) -> None:
     assert (
         outcome.out.index("invented") < outcome.out.index("Newton's method finds it") < outcome.out.index("‖gradient‖")
     )
-    ran = re.findall(r"^\w+ +(?:converged|finished|diverged|round limit) +(\d+) ", outcome.out, re.MULTILINE)
+    ran = re.findall(r"^(\w+) +(?:converged|finished|diverged|round limit) +\d+ ", outcome.out, re.MULTILINE)
     assert len(ran) > 10
-    assert [int(one) for one in ran] == sorted(int(one) for one in ran)
+    rows = {row["algorithm"]: row for row in json.loads(Path("runs/demo/summary.json").read_text())["rows"]}
+    close = [name for name in ran if rows[name]["distance_to_pooled"] < 1e-6]
+    assert ran[: len(close)] == close == sorted(close, key=lambda name: rows[name]["rounds"])
+    assert "what all hospitals together sent" in " ".join(outcome.out.split())
+    assert "SHEDLeastSquares: SHEDLeastSquares" not in outcome.out
 
 
 @pytest.mark.usefixtures("short")

@@ -130,7 +130,10 @@ def test_a_column_that_two_sites_lack_is_kept_as_the_note_says(command: Command,
     said = notes(made(command))
     assert "arden.csv, line 1: no column pressure (nor at bryn), so it is dropped everywhere" in said
     assert "say --keep pressure: its cells are then missing at arden and bryn" in said
-    made(command, "--keep", "pressure")
+    kept = made(command, "--keep", "pressure").json["reveals"]
+    assert [f"the names of its {count} columns" in line for count, line in zip((5, 5, 6), kept, strict=True)] == [
+        True
+    ] * 3
     assert run_file()["data"]["sites"] == {"arden": {"absent": ["pressure"]}, "bryn": {"absent": ["pressure"]}}
     assert fit(command, "out").json["missing"]["pressure"] == pytest.approx(2 / 3)
     assert "presure" in command("init", "arden.csv", "--target", "ill", "--keep", "presure", "--force").sentence
@@ -193,6 +196,10 @@ def test_files_of_one_name(command: Command, sites: Cells) -> None:
     outcome = command("init", "north/export.csv", "south/export.csv", "--target", "ill")
     assert "name them, fedsolve init north=north/export.csv south=south/export.csv" in outcome.sentence
     assert command("init", "north=north/export.csv", "south=south/export.csv", "--target", "ill").status == 0
+    mixed = command("init", "north=north/export.csv", "corrie.csv", "--target", "ill", "--force", "--json").json
+    assert list(mixed["sites"]) == ["north", "corrie"]
+    outcome = command("init", "corrie=north/export.csv", "corrie.csv", "--target", "ill", "--force")
+    assert "two files would be the site 'corrie'" in outcome.sentence
 
 
 def test_one_file_twice(command: Command, sites: Cells) -> None:

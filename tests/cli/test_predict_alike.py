@@ -86,6 +86,7 @@ def probabilities(model: fs.LinearModel, rows: list[tuple[object, ...]]) -> list
 
 def test_markers_of_the_run_hold_for_new_files(command: Command, fit: Fit) -> None:
     model = fit()
+    assert "leave --site out" in command("predict", "out", "arden.csv", "--site", "arden").sentence
     assert model.files_read is not None
     assert model.files_read.every.na == {"pressure": [-9]}
     write("new.csv", [(50, -9, "never"), (50, 140, "never"), (70, -9, "current")], "age,pressure,smoker")
