@@ -38,7 +38,7 @@ def make_kits(file: Path, output: Path, as_json: bool) -> int:
         for kit in made:
             console.print(escape(f"{kit.name}: {kit}"), soft_wrap=True)
         console.print(
-            f"Give each folder to its owner over a safe way: it holds a private key. {escape(str(output / AUTHORITY))} "
+            f"Give each folder to its owner by a safe way: it holds a private key. {escape(str(output / AUTHORITY))} "
             "stays with you: whoever has it can make kits.",
             soft_wrap=True,
         )
@@ -162,8 +162,8 @@ def status(kit: Path, as_json: bool) -> int:
             "job": str(one.get("job_id")),
             "name": str(one.get("job_name", one.get("name", ""))),
             "status": _in_words(str(one.get("status", "")), str(one.get("job_id")) in running),
-            "submitted": str(one.get("submit_time", "")),
             "rounds": rounds.get(str(one.get("job_id"))),
+            "submitted": str(one.get("submit_time", ""))[:19].replace("T", " "),
         }
         for one in jobs
     ]

@@ -46,6 +46,7 @@ def serve(kit: Kit, more: Mapping[str, str], say: Callable[[str], None]) -> None
     command = _command(kit)
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", **more}
     _prctl(_SUBREAPER, 1)
+    os.umask(0o077)  # logs, memories and checkpoints are for this account alone
     handlers = {one: signal.signal(one, _raise) for one in (signal.SIGINT, signal.SIGTERM)}
     log = kit.folder / "daemon.log"
     try:

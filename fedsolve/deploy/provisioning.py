@@ -100,6 +100,15 @@ def _settle(kit: Path, server: bool) -> None:
         (local / "resources.json.default").unlink(missing_ok=True)
     for name in ("start.sh", "sub_start.sh", "stop_fl.sh", "docker.sh"):
         (kit / "startup" / name).unlink(missing_ok=True)
+    command = "server KIT" if server else "site KIT SITE.toml" if is_site else "submit RUN.toml --kit KIT"
+    for readme in kit.rglob("readme.txt"):
+        readme.write_text(README.format(command))
+
+
+README = """This is a start-up kit of fedsolve. It holds a private key: keep it to yourself.
+
+Use it with: fedsolve {}
+"""
 
 
 def write_json(path: Path, value: object) -> None:

@@ -32,6 +32,7 @@ READY, TROUBLE, ANSWER = b"y", b"t", b"a"
 def main(number: int) -> None:
     """Answer until the other end of the socket is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.umask(0o077)  # what a site keeps is for its own account alone
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with suppress(OSError):  # Linux only, and not in every container
         Path("/proc/self/oom_score_adj").write_text("800")
