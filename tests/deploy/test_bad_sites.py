@@ -78,6 +78,15 @@ def wait_for_reason(running: Federation, run: Path, name: str, said: str) -> Non
     wait_until(there, f"{name} to be missing: {said}")
 
 
+def wait_until_back(running: Federation, run: Path) -> None:
+    """Until nobody is missing: a site that was lost has the first reason until it has joined again."""
+
+    def there() -> bool:
+        return not running.history_at_server(run)[-1]["missing"]
+
+    wait_until(there, "everybody to be back")
+
+
 def process(running: Federation, name: str, marked: str) -> int:
     found = running.process(name, marked)
     assert found is not None
@@ -107,6 +116,7 @@ def test_nonsense_leaves_its_site_out(running: Federation) -> None:
     ]:
         with order(running, how):
             wait_for_reason(running, run, ODD, said)
+        wait_until_back(running, run)
     ended = finished(submitted)
     assert ended["exit"] == 0, ended
     assert ended["jobs"] == 1

@@ -178,5 +178,5 @@ def test_a_kit_without_a_sound_certificate(damage: str, tmp_path: Path) -> None:
         (startup / "client.crt").write_text("-----BEGIN CERTIFICATE-----\nMIIC\n")
     elif damage == "garbage":
         (startup / "client.crt").write_bytes(b"\x00\xff" * 100)
-    with pytest.raises(ConfigError, match="is damaged .*; ask for a new one"):
+    with pytest.raises(ConfigError, match=r"is damaged .*; ask for a new one"):
         open_kit(tmp_path, "site")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
+from fedsolve.report import summarise
 from tests.deploy.federation import Federation, federation, fedsolve, model_of
 from tests.extras import optional
 from tests.sites.hospitals import COLUMNS, LOSS, PREPROCESS
@@ -47,7 +48,7 @@ def test_held_out_rows_standard_errors_and_intercepts_of_sites(running: Federati
     assert there["inference"]["status"] == "ok", there["inference"]
     expected = [one.error for one in here.summary(errors="robust").coefficients()]
     assert [one["error"] for one in there["inference"]["coefficients"]] == expected
-    assert there["held_out"] == json.loads(json.dumps(fs.report.summarise(here, "Newton")["held_out"]))
+    assert there["held_out"] == json.loads(json.dumps(summarise(here, "Newton")["held_out"]))
 
 
 def answered(port: int, kit: Path | None, authority: Path) -> bool:
