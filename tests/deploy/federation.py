@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,10 +140,15 @@ def finished(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def federation(folder: Path, environments: Mapping[str, Mapping[str, str]] | None = None) -> Iterator[Federation]:
+def federation(
+    folder: Path,
+    environments: Mapping[str, Mapping[str, str]] | None = None,
+    counts: Sequence[int] = (60, 80, 50, 70),
+) -> Iterator[Federation]:
     """A federation that has started, and of which nothing is left afterwards.
 
     environments  what some participants have in theirs
+    counts        the rows of each site
     """
     with socket.socket() as end:
         end.bind(("127.0.0.1", 0))
@@ -157,7 +162,7 @@ def federation(folder: Path, environments: Mapping[str, Mapping[str, str]] | Non
     (folder / "project.toml").write_text(dumps(project))
     made = fedsolve("provision", folder / "project.toml", "--output", folder / "kits")
     assert made.returncode == 0, made.stderr
-    found = Federation(folder, hospitals(folder), environments=environments or {})
+    found = Federation(folder, hospitals(folder, counts), environments=environments or {})
     try:
         for name in ("localhost", *NAMES):
             found.start(name)
