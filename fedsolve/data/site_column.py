@@ -64,10 +64,10 @@ def site_intercepts(
     schema = Schema((*_columns(preprocess, found[:-1]), site))
     if preprocess is None or preprocess.formula is None:
         return made, Preprocess(schema)
-    return made, Preprocess(schema, formula=_with_term(preprocess.formula, column, full))
+    return made, Preprocess(schema, formula=with_term(preprocess.formula, column, full))
 
 
-def _with_term(formula: str, column: str, full: bool) -> str:
+def with_term(formula: str, column: str, full: bool) -> str:
     """The formula with the sites as a term of it; the first and without an intercept if each has an indicator."""
     left, right = sides(formula)
     if full and has_intercept(formula):

@@ -90,12 +90,7 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
             outcome = ENDED if self._stopped.is_set() else explained(error)
         if outcome["status"] == QUORUM and self._carrier is not None and self._carrier.silent(self._carrier.names):
             outcome["status"] = LOST  # a site whose processes were started again is part of the next job
-        results = Path(workspace.get_run_dir(job)) / RESULTS
-        without = shutil.ignore_patterns(CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK)
-        if here is not None and here.is_dir():
-            shutil.copytree(here, results, ignore=without)
-        results.mkdir(exist_ok=True)
-        (results / OUTCOME).write_text(json.dumps({name: outcome.get(name) for name in ("status", "message", "error")}))
+        _leave(Path(workspace.get_run_dir(job)) / RESULTS, here, outcome)
 
     def _note(self, row: Row) -> None:
         with self._lock:
@@ -111,3 +106,18 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         """End the run in order."""
         self._stopped.set()
         return {"stopping": True}
+
+
+def _leave(results: Path, here: Path | None, outcome: Json) -> None:
+    """Leave what came of a run for whoever submitted it: first how it ended, which a disk that is nearly full may still
+    have room for, then the files of the run, without its checkpoint."""
+    results.mkdir(exist_ok=True)
+    (results / OUTCOME).write_text(json.dumps({name: outcome.get(name) for name in ("status", "message", "error")}))
+    without = shutil.ignore_patterns(CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK)
+    if here is None or not here.is_dir():
+        return
+    try:
+        shutil.copytree(here, results, ignore=without, dirs_exist_ok=True)
+    except OSError:  # a list of all files that could not be copied
+        if "error" not in outcome:
+            raise  # a run that succeeded and has no files has not ended: the next job writes them

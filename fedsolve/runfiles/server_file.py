@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from fedsolve.data.preprocessing import Preprocess
 from fedsolve.data.schema import Categorical, Schema
+from fedsolve.data.site_column import with_term
 from fedsolve.errors import ConfigError
 from fedsolve.federation.participation import Participation
 from fedsolve.runfiles import keys, registry, run_file
@@ -87,7 +88,8 @@ class ServerFile(keys.Fit):
             raise ConfigError(f"preprocess.site_intercepts is true, {FULL!r} or the name of a site, got {chosen!r}")
         ordered = tuple(names) if chosen == FULL else (first, *(name for name in names if name != first))
         site = Categorical(SITE, ordered, unseen="error", drop_first=chosen != FULL)
-        return Preprocess(Schema((*found.schema.columns, site)))
+        formula = None if found.formula is None else with_term(found.formula, SITE, full=chosen == FULL)
+        return Preprocess(Schema((*found.schema.columns, site)), formula=formula)
 
 
 def read(path: Path) -> ServerFile:

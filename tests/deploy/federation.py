@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +64,7 @@ class Federation:
     folder: Path
     hospitals: Hospitals
     daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # where some differ
 
     def kit(self, name: str) -> Path:
         return self.folder / "kits" / name
@@ -73,7 +74,8 @@ class Federation:
         which = (
             ["server", self.kit(name)] if name == "localhost" else ["site", self.kit(name), self.hospitals.files[name]]
         )
-        self.daemons[name] = subprocess.Popen(command(*which), env=ENVIRONMENT, start_new_session=True)
+        environment = {**ENVIRONMENT, **self.environments.get(name, {})}
+        self.daemons[name] = subprocess.Popen(command(*which), env=environment, start_new_session=True)
 
     def stop(self, name: str) -> int:
         """End a daemon as Ctrl-C does; returns its exit status."""
@@ -115,14 +117,16 @@ class Federation:
     def wait_for_rounds(self, run: Path, rounds: int) -> None:
         """Until a run has finished so many rounds, by what the server wrote down."""
 
-        def there() -> bool:
-            submitted = self.output(run) / "submitted.json"
-            if not submitted.is_file():
-                return False
-            history = self.kit("localhost") / "runs" / json.loads(submitted.read_text())["run"] / "history.jsonl"
-            return history.is_file() and len(history.read_text().splitlines()) > rounds
+        wait_until(lambda: len(self.history_at_server(run)) > rounds, f"{rounds} rounds")
 
-        wait_until(there, f"{rounds} rounds")
+    def history_at_server(self, run: Path) -> list[dict[str, Any]]:
+        """The rounds that the server has written down so far."""
+        submitted = self.output(run) / "submitted.json"
+        if not submitted.is_file():
+            return []
+        history = self.kit("localhost") / "runs" / json.loads(submitted.read_text())["run"] / "history.jsonl"
+        whole = history.read_text().rpartition("\n")[0] if history.is_file() else ""
+        return [json.loads(line) for line in whole.splitlines()]
 
 
 def finished(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -136,8 +140,16 @@ def finished(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def federation(folder: Path) -> Iterator[Federation]:
-    """A federation that has started, and of which nothing is left afterwards."""
+def federation(
+    folder: Path,
+    environments: Mapping[str, Mapping[str, str]] | None = None,
+    counts: Sequence[int] = (60, 80, 50, 70),
+) -> Iterator[Federation]:
+    """A federation that has started, and of which nothing is left afterwards.
+
+    environments  what some participants have in theirs
+    counts        the rows of each site
+    """
     with socket.socket() as end:
         end.bind(("127.0.0.1", 0))
         port = end.getsockname()[1]
@@ -150,7 +162,7 @@ def federation(folder: Path) -> Iterator[Federation]:
     (folder / "project.toml").write_text(dumps(project))
     made = fedsolve("provision", folder / "project.toml", "--output", folder / "kits")
     assert made.returncode == 0, made.stderr
-    found = Federation(folder, hospitals(folder))
+    found = Federation(folder, hospitals(folder, counts), environments=environments or {})
     try:
         for name in ("localhost", *NAMES):
             found.start(name)
@@ -166,7 +178,23 @@ def federation(folder: Path) -> Iterator[Federation]:
     assert set(statuses.values()) == {0}, statuses
 
 
-# ── what should have come out ──
+# ── what came out, and what should have ──
+
+
+def model_of(running: Federation, run: Path) -> Any:
+    return fs.load_model(running.output(run) / "model.npz")
+
+
+def missing(running: Federation, run: Path) -> dict[str, str]:
+    """Who was missing from some round, and why."""
+    rows = [json.loads(line) for line in (running.output(run) / "history.jsonl").read_text().splitlines()]
+    return {name: reason for row in rows for name, reason in row["missing"]}
+
+
+def connected(running: Federation) -> set[str]:
+    """The sites that are connected, as `fedsolve status` says."""
+    said = json.loads(fedsolve("status", "--kit", running.kit(MEMBER), "--json").stdout)
+    return {one["name"] for one in said["sites"]}
 
 
 class Answered(dict[tuple[int, int], tuple[str, ...]]):

@@ -18,7 +18,19 @@ from fedsolve.deploy.admin import Admin
 from fedsolve.deploy.job_folder import write_job
 from fedsolve.deploy.kit_settings import CONTROLLER
 from fedsolve.deploy.kits import open_kit
-from tests.deploy.federation import LEAD, MEMBER, Federation, federation, fedsolve, finished, in_process, wait_until
+from tests.deploy.federation import (
+    LEAD,
+    MEMBER,
+    Federation,
+    connected,
+    federation,
+    fedsolve,
+    finished,
+    in_process,
+    missing,
+    model_of,
+    wait_until,
+)
 from tests.extras import optional
 
 optional("nvflare")
@@ -33,22 +45,6 @@ SOME: dict[str, Any] = {"participation": {"quorum": 0.5, "deadline": 5.0}}
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
     with federation(tmp_path_factory.mktemp("federation")) as found:
         yield found
-
-
-def model_of(running: Federation, run: Path) -> Any:
-    return fs.load_model(running.output(run) / "model.npz")
-
-
-def missing(running: Federation, run: Path) -> dict[str, str]:
-    """Who was missing from some round, and why."""
-    rows = [json.loads(line) for line in (running.output(run) / "history.jsonl").read_text().splitlines()]
-    return {name: reason for row in rows for name, reason in row["missing"]}
-
-
-def connected(running: Federation) -> set[str]:
-    """The sites that are connected, as `fedsolve status` says."""
-    said = json.loads(fedsolve("status", "--kit", running.kit(MEMBER), "--json").stdout)
-    return {one["name"] for one in said["sites"]}
 
 
 def check_replayed(running: Federation, run: Path) -> None:

@@ -18,6 +18,7 @@ from fedsolve.deploy.kits import open_kit
 from fedsolve.deploy.project_file import read_project
 from fedsolve.errors import ConfigError
 from fedsolve.runfiles import server_file
+from tests.extras import optional
 
 PROJECT = """name = "hearts"
 [server]
@@ -155,3 +156,27 @@ def test_descendants_end_also_when_they_are_stopped_or_ignore_signals() -> None:
     process.kill()
     process.wait()
     process.stdout.close()
+
+
+def test_site_intercepts_are_a_term_of_the_formula() -> None:
+    optional("formulaic")
+    more = (
+        '[preprocess]\nsite_intercepts = true\nformula = "age * sex"\nschema = [{ name = "age" }, { name = "sex" }]\n'
+    )
+    preprocess = server_file.parse(RUN + more).preprocessing()
+    assert preprocess is not None
+    assert preprocess.formula == "age * sex + `site`"
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "garbage"])
+def test_a_kit_without_a_sound_certificate(damage: str, tmp_path: Path) -> None:
+    optional("nvflare")
+    startup = tmp_path / "startup"
+    startup.mkdir()
+    (startup / "fed_client.json").write_text('{"servers": [{"name": "hearts"}]}')
+    if damage == "cut":
+        (startup / "client.crt").write_text("-----BEGIN CERTIFICATE-----\nMIIC\n")
+    elif damage == "garbage":
+        (startup / "client.crt").write_bytes(b"\x00\xff" * 100)
+    with pytest.raises(ConfigError, match=r"is damaged .*; ask for a new one"):
+        open_kit(tmp_path, "site")
