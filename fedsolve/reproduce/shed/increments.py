@@ -138,8 +138,9 @@ def fig7(seeds: Seeds, quick: bool) -> Result:
         notes=(
             *found.notes,
             TOLD,
-            "GIANT has the search of its authors, and beside it Armijo's with α = 1/4; of its slowdown by year about "
-            "half is due to unequal agents, not to their labels (docs/reproduce/shed.md).",
+            "GIANT has the search of its authors, and beside it Armijo's with α = 1/4. With the latter and the "
+            "repeated columns about half of its slowdown by year is due to unequal agents, not to labels "
+            "(docs/reproduce/shed.md).",
             "By year nothing is random but the links.",
         ),
         draw=found.draw,

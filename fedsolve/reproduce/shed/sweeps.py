@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from fedsolve.reproduce.claims import at_least, at_most, stated
+from fedsolve.reproduce.claims import at_most, stated
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result, Verdict
 from fedsolve.reproduce.shed.comparison import DEGRADED, NOT_DEGRADED, Comparison, Make, compare
@@ -121,7 +121,7 @@ PATIENT = replace(GIANT_OWN, most=3000)
     paper="SHED",
     place="Figure 12, section 6.7.3",
     title="GIANT on digits at μ = 1e-5: the small EMNIST, and MNIST with 400 images per agent",
-    takes="15 min",
+    takes="8 min",
 )
 def digits(seeds: Seeds, quick: bool) -> Result:
     """The paper finds GIANT not much impacted by unlike agents here, and the best choice."""
@@ -141,7 +141,7 @@ def digits(seeds: Seeds, quick: bool) -> Result:
             ),
             (
                 f"{data}: GIANT is the best choice with unlike agents, fewer rounds than Fib-SHED",
-                at_least(found.ratio(skewed, FIB.name, PATIENT.name, "rounds"), 1.0, quick),
+                at_most(found.ratio(skewed, PATIENT.name, FIB.name, "rounds"), 1.0, quick),
             ),
         ]
     return Result(columns=found.columns, rows=found.rows(), claims=claims, notes=found.notes, draw=found.draw)
