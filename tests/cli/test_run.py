@@ -13,7 +13,7 @@ import pytest
 import fedsolve as fs
 from fedsolve.cli import run as runs
 from fedsolve.loop.history import Row
-from fedsolve.report.output_folder import CHOSEN, EXTRAS, OURS
+from fedsolve.report.output_folder import CHOSEN, EXTRAS, OURS, SUBMITTED
 
 from .conftest import RUN_FILE, Command
 
@@ -32,7 +32,7 @@ def test_run_and_its_folder(command: Command, run_file: RunFile, tmp_path: Path)
     assert result["scores"]["train"] > 0.95
     assert len(result["clients"]) == 4
     folder = tmp_path / "out"
-    assert sorted(each.name for each in folder.iterdir()) == sorted(set(OURS) - {CHOSEN, *EXTRAS})
+    assert sorted(each.name for each in folder.iterdir()) == sorted(set(OURS) - {CHOSEN, SUBMITTED, *EXTRAS})
     assert (folder / "config.toml").read_text() == (tmp_path / "problem.toml").read_text()
     rows = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     assert [row["round"] for row in rows] == list(range(result["rounds"] + 1))

@@ -16,8 +16,10 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.cli.main import app
-from fedsolve.runfiles import keys, registry
+from fedsolve.deploy.project_file import Project
+from fedsolve.runfiles import keys, registry, server_file
 from fedsolve.runfiles import run_file as config
+from fedsolve.sites.site_file import parse_site_file
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -341,7 +343,15 @@ def test_papers_are_cited_by_name(path: Path) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_run_files_are_valid(path: Path) -> None:
     for text in blocks(path, "toml"):
-        config.parse(text, path.name)
+        tables = tomllib.loads(text)
+        if isinstance(tables.get("sites"), list):  # who takes part in a federation
+            Project.model_validate(tables)
+        elif "sites" in tables:  # the server's half of a run file
+            server_file.parse(text, path.name)
+        elif "name" in tables:  # a site's half
+            parse_site_file(text, path)
+        else:
+            config.parse(text, path.name)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
