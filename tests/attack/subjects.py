@@ -156,8 +156,8 @@ def protocols_with_steps() -> set[type[Any]]:
     """Every class of the package that has client steps."""
     found = set()
     for module in pkgutil.walk_packages(fs.__path__, "fedsolve."):
-        if module.name.rsplit(".", 1)[-1] == "__main__":
-            continue
+        if module.name.rsplit(".", 1)[-1] == "__main__" or module.name.startswith("fedsolve.deploy."):
+            continue  # the latter carries messages, and needs NVFlare
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, type) and is_dataclass(value) and steps_of(value):
                 found.add(value)

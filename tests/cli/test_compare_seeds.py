@@ -192,7 +192,7 @@ def test_runs_that_diverge_or_cannot_start(command: Command, written: Write, tmp
     ]
     assert (tmp_path / "out" / "convergence.png").is_file()
     # What is the same with every seed is said once.
-    assert (tmp_path / "out" / "report.html").read_text().count("SHEDLeastSquares: SHEDLeastSquares needs") == 1
+    assert (tmp_path / "out" / "report.html").read_text().count("SHEDLeastSquares needs") == 1
     assert "SHEDLeastSquares, seed" not in (tmp_path / "out" / "report.html").read_text()
 
 

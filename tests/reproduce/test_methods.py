@@ -11,7 +11,7 @@ from fedsolve.federation.client import Client
 from fedsolve.numerics.design import DenseDesign
 from fedsolve.reproduce import Measured
 from fedsolve.reproduce.claims import all_smaller, among_seeds
-from fedsolve.reproduce.fednewton.figure4 import crossing
+from fedsolve.reproduce.fednewton.figure4_claims import crossing
 from fedsolve.reproduce.fednewton.methods import SHOWN, Setting, models, scores, shown_scores
 from fedsolve.reproduce.fednewton.synthetic import L2, problem
 from fedsolve.reproduce.tally import Tally
