@@ -41,6 +41,7 @@ from fedsolve.local import CG, Adam, GradientSteps, Momentum, ProximalSteps, Ric
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.losses import LinearLoss
 from fedsolve.numerics.structured_arrays import Symmetric
+from fedsolve.reproduce.shed.determinantal import Determinantal
 from fedsolve.runfiles import registry
 from fedsolve.selection.fits import FoldFits
 from fedsolve.selection.sums import FoldSums
@@ -144,6 +145,7 @@ def _others() -> Iterator[tuple[str, Any, Client]]:
         if not loss.l1 and loss.features is None and client.y.ndim == 1 and not isinstance(client.X, sp.csr_array):
             yield "summary", fs.StandardErrors(loss), client
     yield "curved", Curved(fs.Logistic(l2=0.1)), dense()
+    yield "determinantal", Determinantal(fs.Logistic(l2=0.1)), dense()
     yield "preprocess", CENTRED, dense()
     yield "preprocess", Preprocess(), dense()
     yield "preprocess", Preprocess(centre=False), sparse()
