@@ -41,7 +41,6 @@ from fedsolve.local import CG, Adam, GradientSteps, Momentum, ProximalSteps, Ric
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.losses import LinearLoss
 from fedsolve.numerics.structured_arrays import Symmetric
-from fedsolve.reproduce.shed.determinantal import Determinantal
 from fedsolve.runfiles import registry
 from fedsolve.selection.fits import FoldFits
 from fedsolve.selection.sums import FoldSums
@@ -145,7 +144,6 @@ def _others() -> Iterator[tuple[str, Any, Client]]:
         if not loss.l1 and loss.features is None and client.y.ndim == 1 and not isinstance(client.X, sp.csr_array):
             yield "summary", fs.StandardErrors(loss), client
     yield "curved", Curved(fs.Logistic(l2=0.1)), dense()
-    yield "determinantal", Determinantal(fs.Logistic(l2=0.1)), dense()
     yield "preprocess", CENTRED, dense()
     yield "preprocess", Preprocess(), dense()
     yield "preprocess", Preprocess(centre=False), sparse()
@@ -158,9 +156,10 @@ def protocols_with_steps() -> set[type[Any]]:
     """Every class of the package that has client steps."""
     found = set()
     for module in pkgutil.walk_packages(fs.__path__, "fedsolve."):
-        if module.name.rsplit(".", 1)[-1] == "__main__" or module.name.startswith("fedsolve.deploy."):
-            continue  # the latter carries messages, and needs NVFlare
-        for value in vars(importlib.import_module(module.name)).values():
+        name = module.name
+        if name.rsplit(".", 1)[-1] == "__main__" or name.startswith(("fedsolve.deploy.", "fedsolve.reproduce.")):
+            continue  # what carries messages needs NVFlare; algorithms of experiments are answered by no site
+        for value in vars(importlib.import_module(name)).values():
             if isinstance(value, type) and is_dataclass(value) and steps_of(value):
                 found.add(value)
     return found

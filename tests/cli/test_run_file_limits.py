@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedsolve.cli import predict
+from fedsolve.data.file_formats import read_columns
 from fedsolve.errors import ConfigError, DataError
 from fedsolve.report.output_folder import RunFolder
 from fedsolve.runfiles import run_file as config
@@ -105,4 +106,4 @@ def test_a_giant_cell(command: Command, tmp_path: Path) -> None:
     assert outcome.status == 2
     assert "own.csv" in outcome.sentence
     with pytest.raises(DataError, match=r"own\.csv"):
-        predict.read_columns(tmp_path / "own.csv")
+        read_columns(tmp_path / "own.csv")
