@@ -54,7 +54,7 @@ def save(outcome: Outcome, folder: Path, command: str) -> Path:
         "name": outcome.experiment.name,
         "command": command,
         "seeds": len(outcome.seeds),
-        "seconds": round(outcome.seconds, 1),
+        "seconds": float(f"{outcome.seconds:.3g}"),
         "version": __version__,
         "date": datetime.now(UTC).date().isoformat(),
         "verdicts": {claim: {"holds": one.holds, "said": one.said} for claim, one in verdicts.items()},
