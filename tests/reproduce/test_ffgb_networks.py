@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,11 @@ from fedsolve.errors import DataError, UnknownName
 from fedsolve.reproduce import Full, Measured, find, perform
 from fedsolve.reproduce.ffgb import full_settings, full_table, images, table2, traces, warm_starts
 from fedsolve.reproduce.ffgb.images import Images
+from fedsolve.reproduce.ffgb.methods import Method
 from fedsolve.reproduce.ffgb.parts import Part, Parts
 from fedsolve.reproduce.ffgb.printed import METHODS, TABLE2, printed
 from fedsolve.reproduce.ffgb.traces import Trace
-from fedsolve.reproduce.ffgb.tuning import Budget
+from fedsolve.reproduce.ffgb.tuning import Budget, tuned
 from tests.extras import optional
 from tests.reproduce.test_experiments import needs_data
 
@@ -152,6 +155,39 @@ def test_parts_that_time_cut_short_are_marked_and_run_again(tmp_path: Path) -> N
     parts.path("a:0.1 x").write_text(json.dumps({"step_size": 1}))
     with pytest.raises(DataError, match="remove it to run it again"):
         parts.find("a:0.1 x")
+
+
+@pytest.mark.parametrize("method", sorted(full_settings.LONG, key=lambda one: one.name))
+def test_a_part_that_time_cut_short_goes_on_from_its_checkpoint(
+    method: Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = tiny(0)
+    arena = traces.Arena(case.clients(0.1, 4, 0), case.server(), case.X_test, case.y_test, 0)
+    loss, budget = fs.Network(case.architecture, fs.Softmax(classes=2)), Budget(5, 2, 0.05)
+    at_one_go, _ = tuned(arena, method, loss, budget, inf)
+
+    run_rounds: list[str] = []
+    whole_round = type(method.make(loss, 0.1, 1.0)).round
+
+    def noted(self: Any, fed: Any, state: Any) -> Any:
+        run_rounds.append(f"{self.local.step_size} {fed.round}")
+        return whole_round(self, fed, state)
+
+    monkeypatch.setattr(type(method.make(loss, 0.1, 1.0)), "round", noted)
+    cuts = []
+    for _ in range(20):
+        ticks = iter(range(1000))  # a second passes with every look at the clock: time for a round or two
+        clock = SimpleNamespace(monotonic=lambda ticks=ticks: next(ticks), perf_counter=time.perf_counter)
+        monkeypatch.setattr(traces, "time", clock)
+        part, _ = tuned(arena, method, loss, budget, inf, deadline=2, keep=tmp_path)
+        if part.trace.is_whole:
+            break
+        cuts.append(part.trace.rounds)
+    assert len(cuts) >= 2
+    assert part.step_size == at_one_go.step_size
+    assert part.trace.accuracies == at_one_go.trace.accuracies
+    pilots = len(method.step_sizes) > 1
+    assert len(run_rounds) - len(set(run_rounds)) <= len(cuts) + pilots  # the last round before each end is run again
 
 
 def test_targets_are_what_ffgb_distill_reaches() -> None:

@@ -5,6 +5,7 @@ Every method in every setting is a part of its own, saved when it is done, and a
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import dataclass, replace
 from math import floor, inf
@@ -28,6 +29,8 @@ ROUNDS = 5  # of FFGB-Distill; the targets are what it reaches after the first a
 WARM = " from FFGB-Distill"
 # FedDyn's clients train one after another, and every round of FedAvg-Distill ends with a distillation: fewer rounds.
 BUDGETS = {FFGB: Budget(ROUNDS), FEDAVG: Budget(100, 5), FEDDYN: Budget(100, 5), FEDAVG_DISTILL: Budget(10, 1)}
+# Rounds of these take up to minutes, and their clients remember nothing: they go on from checkpoints within a part.
+LONG = frozenset({FFGB, FEDAVG_DISTILL})
 # Each method of a setting, in the order in which they are run, and whether it begins with FFGB-Distill's first model.
 COLUMNS = ((FFGB, False), (FEDAVG, False), (FEDAVG, True), (FEDDYN, True), (FEDDYN, False), (FEDAVG_DISTILL, False))
 
@@ -75,9 +78,14 @@ def run_setting(case: Case, columns: Columns, parts: Parts, device: Device, dead
 
         def make(method: Method = method, warm: bool = warm, target: float = target) -> Part:
             begin = _first_model(first, arena, loss) if warm else None
-            part, model = tuned(arena, method, loss, BUDGETS[method], target, warm_start=begin, deadline=deadline)
+            keep = parts.path(case.part(method, warm), ".checkpoints") if method in LONG else None
+            part, model = tuned(
+                arena, method, loss, BUDGETS[method], target, warm_start=begin, deadline=deadline, keep=keep
+            )
             if method is FFGB and model is not None:
                 _save(model, first)
+            if keep is not None and part.trace.is_whole:
+                shutil.rmtree(keep)
             return part
 
         found = parts.made(case.part(method, warm), make)

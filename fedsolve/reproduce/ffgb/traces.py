@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -61,13 +63,22 @@ def trace_of(plain: dict[str, object]) -> Trace:
     return Trace(tuple(accuracies), str(plain["ended"]), seconds)
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What a checkpoint keeps of a trace: the accuracies so far, and the seconds that they took."""
+
+    accuracies: tuple[float, ...]
+    seconds: float
+
+
 @dataclass(frozen=True, eq=False)
 class Watch:
     """A stopping rule: ends a run once the model is good enough on test rows, or when time is up.
 
     deadline  on the clock of `time.monotonic`
     found     the accuracies so far
-    first     the model after the first round
+    first     the model after the first round, unless that round was in a run that this one goes on from
+    began     when the first round began, on the clock of `time.perf_counter`, as if all had been run at one go
     """
 
     X: Array
@@ -76,14 +87,36 @@ class Watch:
     deadline: float = inf
     found: list[float] = field(default_factory=list)
     first: list[Model] = field(default_factory=list)
+    began: list[float] = field(default_factory=lambda: [time.perf_counter()])
+
+    kept_types: ClassVar[tuple[type[object], ...]] = (Seen,)
+
+    def kept_as(self) -> str:
+        """Its name in a checkpoint: a run may go on with another target and deadline."""
+        return "accuracies on test rows"
 
     def prepare(self, fed: Federation, algorithm: Algorithm, state: Value) -> _Watching:
         return _Watching(self, algorithm)
+
+    @property
+    def seconds(self) -> float:
+        """Since the first round began."""
+        return time.perf_counter() - self.began[0]
 
 
 class _Watching:
     def __init__(self, rule: Watch, algorithm: Algorithm) -> None:
         self._rule, self._algorithm = rule, algorithm
+
+    @property
+    def kept(self) -> Seen:
+        return Seen(tuple(self._rule.found), self._rule.seconds)
+
+    def resume(self, history: Sequence[Row], kept: Value) -> None:
+        """Go on with the accuracies of the rounds that a checkpoint has."""
+        assert isinstance(kept, Seen)
+        self._rule.found[:] = kept.accuracies
+        self._rule.began[0] -= kept.seconds
 
     def judge(self, row: Row, state: Value) -> Verdict | None:
         rule = self._rule
@@ -122,11 +155,12 @@ class Arena:
         *,
         warm_start: Model | None = None,
         deadline: float = inf,
+        checkpoint: Path | None = None,
     ) -> tuple[Trace, Model | None]:
-        """Run an algorithm until its model has the target accuracy, for at most so many rounds. Returns the model after
-        the first round beside the trace."""
+        """Run an algorithm until its model has the target accuracy, for at most so many rounds; with a checkpoint, go
+        on from the rounds that it has. Returns the model after the first round beside the trace; None where a
+        checkpoint had that round."""
         watch = Watch(self.X_test, self.y_test, target, deadline)
-        began = time.perf_counter()
         found = run(
             algorithm,
             InProcess(self.clients, together=True),
@@ -136,7 +170,8 @@ class Arena:
             server=self.server,
             warm_start=warm_start,
             measure=0,
+            checkpoint=checkpoint,
+            resume=checkpoint is not None,
         )
-        taken = max(1, len(watch.found) - 1)
-        trace = Trace(tuple(watch.found), found.status, (time.perf_counter() - began) / taken)
+        trace = Trace(tuple(watch.found), found.status, watch.seconds / max(1, len(watch.found) - 1))
         return trace, watch.first[0] if watch.first else None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 
 from fedsolve.losses.network import Network
 from fedsolve.models.base import Model
 from fedsolve.reproduce.ffgb.methods import Method
-from fedsolve.reproduce.ffgb.parts import Part
+from fedsolve.reproduce.ffgb.parts import Part, Parts
 from fedsolve.reproduce.ffgb.traces import Arena, Trace
 
 
@@ -35,20 +36,34 @@ def tuned(
     *,
     warm_start: Model | None = None,
     deadline: float = inf,
+    keep: Path | None = None,
 ) -> tuple[Part, Model | None]:
     """The trace of a method with the step size that has the best accuracy after a pilot, and its model after the first
-    round. A step size that reaches the target within the pilot, in the fewest rounds, is chosen at once."""
+    round, unless that round was the pilot's or an earlier run's. A step size that reaches the target within the pilot,
+    in the fewest rounds, is chosen at once. `keep` is a folder for pilots and checkpoints: the next run goes on where
+    time was up, and runs no more than one round again."""
 
     def follow(step_size: float, rounds: int) -> tuple[Trace, Model | None]:
         algorithm = method.make(loss, step_size, budget.share)
-        return arena.follow(algorithm, rounds, target, warm_start=warm_start, deadline=deadline)
+        saved = None if keep is None else keep / f"{step_size:g}"
+        return arena.follow(algorithm, rounds, target, warm_start=warm_start, deadline=deadline, checkpoint=saved)
+
+    def pilot(step_size: float) -> Part:
+        def make() -> Part:
+            return Part(step_size, follow(step_size, min(budget.pilot, budget.rounds))[0])
+
+        return make() if keep is None else Parts(keep).made(f"pilot {step_size:g}", make)
 
     if len(method.step_sizes) == 1:
         trace, first = follow(method.step_sizes[0], budget.rounds)
         return Part(method.step_sizes[0], trace), first
-    pilots = {step_size: follow(step_size, min(budget.pilot, budget.rounds)) for step_size in method.step_sizes}
-    best = min(pilots, key=lambda one: (pilots[one][0].rounds_to(target), -pilots[one][0].accuracies[-1]))
-    trace, first = pilots[best]
-    if trace.rounds_to(target) == inf and trace.is_whole and budget.rounds > budget.pilot:
-        trace, first = follow(best, budget.rounds)
-    return Part(best, trace), first
+    pilots: list[Part] = []
+    for step_size in method.step_sizes:
+        pilots.append(pilot(step_size))
+        if not pilots[-1].trace.is_whole:  # time is up
+            return pilots[-1], None
+    best = min(pilots, key=lambda one: (one.trace.rounds_to(target), -one.trace.accuracies[-1]))
+    if best.trace.rounds_to(target) == inf and budget.rounds > budget.pilot:
+        trace, first = follow(best.step_size, budget.rounds)
+        return Part(best.step_size, trace), first
+    return best, None
