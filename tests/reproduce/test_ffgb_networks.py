@@ -17,7 +17,7 @@ from fedsolve.errors import DataError, UnknownName
 from fedsolve.reproduce import Full, Measured, find, perform
 from fedsolve.reproduce.ffgb import full_settings, full_table, images, table2, traces, warm_starts
 from fedsolve.reproduce.ffgb.images import Images
-from fedsolve.reproduce.ffgb.methods import Method
+from fedsolve.reproduce.ffgb.methods import FEDAVG, Method
 from fedsolve.reproduce.ffgb.parts import Part, Parts
 from fedsolve.reproduce.ffgb.printed import METHODS, TABLE2, printed
 from fedsolve.reproduce.ffgb.traces import Trace
@@ -188,6 +188,38 @@ def test_a_part_that_time_cut_short_goes_on_from_its_checkpoint(
     assert part.trace.accuracies == at_one_go.trace.accuracies
     pilots = len(method.step_sizes) > 1
     assert len(run_rounds) - len(set(run_rounds)) <= len(cuts) + pilots  # the last round before each end is run again
+
+
+class Ladder(traces.Arena):
+    """An arena in which a method has the accuracies that are given by its step size."""
+
+    def follow(self, algorithm: Any, rounds: int, target: float = inf, **kwargs: Any) -> tuple[Trace, None]:
+        known = LADDERS[algorithm.local.step_size]
+        reached = next((place for place, one in enumerate(known) if one >= target), inf)
+        end = min(rounds, reached, len(known) - 1)
+        return Trace(known[: int(end) + 1], traces.ENOUGH if reached <= rounds else "rounds", 1.0), None
+
+
+LADDERS = {0.01: (0.1, 0.2, 0.2, 0.3, 0.4), 0.05: (0.1, 0.2, 0.2, 0.4, 0.5), 0.1: (0.1, 0.2, 0.2, 0.2, 0.6)}
+
+
+@pytest.mark.parametrize(
+    ("pilot", "longer", "target", "chosen", "rounds"),
+    [
+        (3, 0, inf, 0.05, 4),  # the best after three rounds
+        (2, 0, inf, 0.01, 4),  # a tie goes to the first
+        (2, 4, inf, 0.1, 4),  # or to the best of a longer pilot
+        (2, 3, inf, 0.05, 4),
+        (1, 4, 0.5, 0.1, 4),  # which is equal to another's count of rounds and better
+        (3, 4, 0.35, 0.05, 3),  # reached within the pilot
+    ],
+)
+def test_step_sizes_are_chosen_by_a_pilot(pilot: int, longer: int, target: float, chosen: float, rounds: int) -> None:
+    case = tiny(0)
+    arena = Ladder(case.clients(0.1, 4, 0), case.server(), case.X_test, case.y_test, 0)
+    loss = fs.Network(case.architecture, fs.Softmax(classes=2))
+    part, _ = tuned(arena, FEDAVG, loss, Budget(4, pilot, longer=longer), target)
+    assert (part.step_size, part.trace.rounds) == (chosen, rounds)
 
 
 def test_targets_are_what_ffgb_distill_reaches() -> None:

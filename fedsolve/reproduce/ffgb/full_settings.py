@@ -28,7 +28,12 @@ SETTINGS = tuple(f"{name}:{s:g}" for s in (0.1, 0.3, 0.2) for name in FULL)
 ROUNDS = 5  # of FFGB-Distill; the targets are what it reaches after the first and within all of them
 WARM = " from FFGB-Distill"
 # FedDyn's clients train one after another, and every round of FedAvg-Distill ends with a distillation: fewer rounds.
-BUDGETS = {FFGB: Budget(ROUNDS), FEDAVG: Budget(100, 5), FEDDYN: Budget(100, 5), FEDAVG_DISTILL: Budget(10, 1)}
+BUDGETS = {
+    FFGB: Budget(ROUNDS),
+    FEDAVG: Budget(100, 5, longer=60),
+    FEDDYN: Budget(100, 5, longer=60),
+    FEDAVG_DISTILL: Budget(10, 1),
+}
 # Rounds of these take up to minutes, and their clients remember nothing: they go on from checkpoints within a part.
 LONG = frozenset({FFGB, FEDAVG_DISTILL})
 # Each method of a setting, in the order in which they are run, and whether it begins with FFGB-Distill's first model.

@@ -24,7 +24,7 @@ from fedsolve.reproduce.ffgb.full_settings import (
     run_setting,
     targets,
 )
-from fedsolve.reproduce.ffgb.methods import FFGB, GRIDS
+from fedsolve.reproduce.ffgb.methods import FEDAVG, FFGB, GRIDS
 from fedsolve.reproduce.ffgb.parts import Part, Parts
 from fedsolve.reproduce.ffgb.printed import printed
 from fedsolve.reproduce.figures import draw_curves, over_rounds
@@ -72,7 +72,9 @@ def _result(columns: Columns, parts: Parts, seeds: tuple[int, ...]) -> Result:
             f"the best of its first {ROUNDS} rounds, rounded down. The paper's counts are for its own targets on the "
             "whole data sets.",
             "A step size is chosen by the accuracy after a pilot "
-            f"({', '.join(f'{method.name}: {one.pilot} rounds' for method, one in BUDGETS.items() if one.pilot)}).",
+            f"({', '.join(f'{method.name}: {one.pilot} rounds' for method, one in BUDGETS.items() if one.pilot)}); "
+            "where the best are equal, by one of "
+            f"{BUDGETS[FEDAVG].longer} rounds.",
             "“> N” means not within N rounds. “from FFGB-Distill” starts from its first round, which is not counted.",
         ),
         draw=partial(_draw, dict(_curves(columns, parts, seeds))),
