@@ -41,6 +41,17 @@ class Below(Check):
 
 
 @dataclass(frozen=True)
+class Zero(Check):
+    """A number that is 0 up to `most`; the text tells an exact 0 from a small number."""
+
+    most: float = 1e-15
+
+    def verdict(self, values: Sequence[float]) -> Verdict:
+        worst = _worst(values)
+        return Verdict(worst <= self.most, f"at most {number(worst, 2)}" if worst else "exactly 0")
+
+
+@dataclass(frozen=True)
 class AtLeast(Check):
     """A number that is at least `most` in every seed."""
 

@@ -1,6 +1,8 @@
-"""Appendix E of Shen et al. (2022), equation by equation: one step of Algorithm 2 with equal inputs and the oracle (5)."""
+"""Appendix E of Shen et al. (2022), equation by equation: a step of Algorithm 2 with equal inputs, oracle (5)."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 
@@ -22,7 +24,9 @@ UPDATE = Same(f"{E}, before (40)", "E: g^(k+1) = (1 − μη)g + ηh, as printed
 UPDATE_MINUS = Same(f"{E}, before (40)", "E: … with a minus")
 INDUCTION = Below(f"{E}, (40)", "E: ‖g^(k+1)‖ − 2G/(γμ) ≤ (1 − μη)(‖g^k‖ − 2G/(γμ)) at every step")
 STAYS = Check(f"{E}, (40)", "E: ‖g_i‖ ≤ 2G/(γμ) in every round, and ‖ĥ_i‖ ≤ 4G/γ, in L²(α), ‖f⁰‖ = 0 and 2G/(γμ)")
-FIRST = Below(f"{E}, before the recursion", "E: the first term of (38) is at most (64K² + 16)ηG²/γ², by Young's inequality")
+FIRST = Below(
+    f"{E}, before the recursion", "E: the first term of (38) is at most (64K² + 16)ηG²/γ², by Young's inequality"
+)
 PLUGGED = Below(f"{E}, recursion", "E: the recursion of ‖ḡ^k − f*‖², constant 1")
 CHECKS = (
     *(EXPANDED, CONVEX, OPTIMAL, OPTIMAL_TURNED, CAUCHY, CHAIN, RESIDUAL, ANSWER, ANSWERS, UPDATE, UPDATE_MINUS),
@@ -36,7 +40,9 @@ def expansion(one: Posed, step: Step, gamma: float, K: int, found: Found) -> Non
     bar, mean, new = g.mean(axis=0), hat.mean(axis=0), step.after.mean(axis=0)
     square, cross = one.all(bar - f, bar - f), one.all(bar - f, mean)
     ahead = one.all(new - f, new - f)
-    found.same(EXPANDED, ahead, square + eta**2 * one.all(mean, mean) - 2 * eta * cross, square, eta**2 * one.own(hat, hat))
+    found.same(
+        EXPANDED, ahead, square + eta**2 * one.all(mean, mean) - 2 * eta * cross, square, eta**2 * one.own(hat, hat)
+    )
     first, second = one.own(g - bar, hat), one.own(f - g, one.slope(g))
     third = one.own(f - g, hat - one.slope(g))
     for right in (-2 * one.own(bar - f, hat).mean(), 2 * (first + second + third).mean()):
@@ -66,7 +72,7 @@ def convexity(one: Posed, step: Step, found: Found) -> None:
     tangent = -2 * one.own(steep, g - bar).mean()
     young = (eta * one.own(steep, steep) + apart / eta).mean()
     lines = [term, -2 / n * shift + rest, tangent + rest, young + rest]
-    for left, right in zip(lines, lines[1:], strict=False):
+    for left, right in itertools.pairwise(lines):
         found.below(CHAIN, left, right, shift, young, rest)
 
 
@@ -74,7 +80,7 @@ def sizes(one: Posed, step: Step, gamma: float, found: Found) -> None:
     """(39), (40) and what stands between them."""
 
     def norm(a: np.ndarray) -> np.ndarray:
-        return np.sqrt(one.own(a, a))
+        return np.asarray(np.sqrt(one.own(a, a)))
 
     most, rest = 2 * G / (gamma * one.mu), 1 - one.mu * step.eta
     found.below(RESIDUAL, norm(step.residual), (1 - gamma) * (norm(step.before) + G))

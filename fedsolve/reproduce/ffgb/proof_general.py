@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from fedsolve.reproduce.checks import Check
@@ -14,14 +16,18 @@ SIGN = Same(f"{D}, (26)", "D: ḡ^(k+1) = (1 − μη)ḡ + η Σ h_i/N, as prin
 MINUS = Same(f"{D}, (26)", "D: … with a minus, as in Algorithm 2")
 HAT = Check(f"{D}, after (26)", "D: ‖ĥ_i‖∞ ≤ 2G/(γμ), as printed, μ = 0.5 and 4, f⁰ = 0")
 PLAIN = Check(f"{D}, after (26)", "D: ‖h_i‖∞ ≤ 2G/γ, which is meant")
-INDUCTION = Below("Lemma D.1, proof", "D: ‖ḡ^(k+1)‖ − 2G/(γμ) ≤ (1 − μη)(‖ḡ^k‖ − 2G/(γμ)), at every step, ‖f⁰‖ = 2G/(γμ)")
+INDUCTION = Below(
+    "Lemma D.1, proof", "D: ‖ḡ^(k+1)‖ − 2G/(γμ) ≤ (1 − μη)(‖ḡ^k‖ − 2G/(γμ)), at every step, ‖f⁰‖ = 2G/(γμ)"
+)
 LATER = Below("Lemma D.1, proof", "D: … where μη ≤ 1")
 FOUR = Check(f"{D}, before (27)", "D: ‖ĥ_i‖∞ and ‖∇F_i[g_i]‖∞ are at most 4G/γ, f⁰ = 0")
 FOUR_FAR = Check(f"{D}, before (27)", "D: … ‖f⁰‖ = 2G/(γμ)")
 EXPANDED = Same(f"{D}, (27)", "D: the expansion of ‖ḡ^(k+1) − f*‖²")
 SIZE = Check(f"{D}, after (27)", "D: ‖h̄‖²_α ≤ ‖h̄‖²∞ ≤ 16G²/γ², f⁰ = 0")
 SPLIT = Same(f"{D}, (28) and (29)", "D: both forms of −2⟨ḡ − f*, h̄⟩")
-INPUTS = Check(f"{D}, (30) and (32)", "D: the difference of inner products is at most 24G²/(μγ²) TV, and δ 48G²ω_TV/(μγ²)")
+INPUTS = Check(
+    f"{D}, (30) and (32)", "D: the difference of inner products is at most 24G²/(μγ²) TV, and δ 48G²ω_TV/(μγ²)"
+)
 YOUNG = Below(f"{D}, first term of (29)", "D: … ≤ η‖h_i‖² + ‖g_i − ḡ‖²/η, with h_i as printed, far f⁰ too")
 YOUNG_HAT = Below(f"{D}, first term of (29)", "D: … with ĥ_i, and with 16G²/γ² (f⁰ = 0)")
 CONVEX = Below(f"{D}, second term of (29)", "D: strong convexity of F_i")
@@ -117,7 +123,7 @@ def convexity(one: Posed, step: Step, gamma: float, near: bool, found: Found) ->
     lines = [term, shift + rest, tangent + rest, young + rest]
     if near:
         lines.append(16 * eta * G**2 / gamma**2 + apart.mean() / eta + rest)
-    for left, right in zip(lines, lines[1:], strict=False):
+    for left, right in itertools.pairwise(lines):
         found.below(CHAIN, left, right, shift, young, rest)
 
 

@@ -1,4 +1,4 @@
-"""Sums over the steps of a round in Appendices D and E of Shen et al. (2022): (34), (42), drift, step sizes, logarithms."""
+"""Sums over a round in Appendices D and E of Shen et al. (2022): (34), (42), drift, step sizes, logarithms."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 
 from fedsolve.reproduce.checks import Check
 from fedsolve.reproduce.ffgb.judging import AtLeast, Below, Found, Same
-from fedsolve.reproduce.ffgb.proof_runs import G, Posed, Step, boosted
-from fedsolve.typing import Array
+from fedsolve.reproduce.ffgb.proof_runs import G, Posed, Step
 
 D, E = "Appendix D", "Appendix E"
 TELESCOPE = Same("(34) and (42)", "the sum of ⟨f* − g, ĥ − ∇F⟩ over a round, with h_i as printed")
@@ -32,10 +31,14 @@ SIZES = (LOG, LOG_RIGHT, DOUBLE, DOUBLE_LATER, SQUARES, SQUARED, DRIFT)
 
 SUM = Check(f"{D} and {E}", "Σ_k 1/(tK + k + 1) ≤ log(tK + K + 1) − log(tK + 1), K = 1 to 64")
 SUM_SHORT = Check(f"{E}, (41)", "… ≤ log(tK + K) − log(tK + 1), as printed in (41), K = 1 to 64")
-TIMES_D = Same(f"{D}, times (Kt + k + 1)", "D: the coefficients 4/μ, 2δ/μ and μ/2 of the multiplied recursion, as printed")
+TIMES_D = Same(
+    f"{D}, times (Kt + k + 1)", "D: the coefficients 4/μ, 2δ/μ and μ/2 of the multiplied recursion, as printed"
+)
 TIMES_D_RIGHT = Same(f"{D}, times (Kt + k + 1)", "D: … 8/μ, 4δ/μ and 2, and Kt + k for ‖ḡ^k − f*‖²")
 TIMES_E = Same(f"{E}, times (tK + k + 1)", "E: the coefficients Kt + k, 4/μ and 2/μ · μ/2 of the multiplied recursion")
-CONSTANT = AtLeast(f"{E}, after (42)", "E: (4/μ)((1 − γ)/(2μγ))² is at least what (42) gives, μ = 0.5, 1 and 4", most=1.0)
+CONSTANT = AtLeast(
+    f"{E}, after (42)", "E: (4/μ)((1 − γ)/(2μγ))² is at least what (42) gives, μ = 0.5, 1 and 4", most=1.0
+)
 FORMULAS = (SUM, SUM_SHORT, TIMES_D, TIMES_D_RIGHT, TIMES_E, CONSTANT)
 
 
@@ -75,17 +78,18 @@ def step_sizes(found: Found, mu: float = 0.5) -> None:
     for (numerator, constant, most), K, at in (
         (case, K, at) for case in ((4.0, 36, 144), (2.0, 16, 64)) for K in (5, 10, 50, 200) for at in (0, 20)
     ):
-        g, etas = np.zeros((2, 3)), []
+        g = np.zeros((2, 3))
+        etas: list[float] = []
         for k in range(1, K + 1):
             spread = float(one.own(g - g.mean(axis=0), g - g.mean(axis=0)).mean())
-            eta = numerator / (mu * (at * K + k + 1))
-            found.note(DRIFT, spread / (most * eta**2 * K**2 * G**2))
+            size = numerator / (mu * (at * K + k + 1))
+            found.note(DRIFT, spread / (most * size**2 * K**2 * G**2))
             if etas:
                 found.note(SQUARED, spread / (constant * sum(etas) ** 2))
             if etas and K == 200 and at == 20:
                 found.note(SQUARES, spread / (constant * sum(e * e for e in etas)))
-            etas.append(eta)
-            g = g - eta * (np.array([[G], [-G]]) + mu * g)
+            etas.append(size)
+            g = g - size * (np.array([[G], [-G]]) + mu * g)
 
 
 def formulas(found: Found) -> None:
@@ -105,11 +109,3 @@ def formulas(found: Found) -> None:
         gamma = 0.3
         given = 4 / mu / (2 * mu) * ((1 - gamma) / gamma) ** 2
         found.note(CONSTANT, 4 / mu * ((1 - gamma) / (2 * mu * gamma)) ** 2 / given)
-
-
-def ends(one: Posed, start: Array, oracle: object, numerator: float, K: int, T: int) -> list[Array]:
-    """f⁰, …, f^T."""
-    assert callable(oracle)
-    found = [start]
-    found += [s.after.mean(axis=0) for s in boosted(one, start, oracle, numerator, K, T) if s.k == K]
-    return found

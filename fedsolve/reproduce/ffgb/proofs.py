@@ -113,11 +113,11 @@ def proofs(seeds: Seeds, quick: bool) -> Result:
         [measured(seed) for seed in seeds],
         (
             f"{CLIENTS} clients, {POINTS} points, logistic loss (G = 1), μ = 0.5 and 4, K = 1 and 4, T = {T}, γ = 0.3, "
-            "0.7 and 1, f⁰ = 0 and 2G/(γμ). Appendix D: unequal inputs with gaps, errors of the oracle as large as (10) "
-            "allows, anything within (11) off a client's inputs. Appendix E: equal inputs, and an oracle whose error is "
-            "all at one point, as large as (5) allows.",
-            "Both sides of an identity or inequality are compared relative to the size of their terms; a negative number "
-            "is the room that an inequality has left. A claim holds if it holds in every seed and step.",
+            "0.7 and 1, f⁰ = 0 and 2G/(γμ). Appendix D: unequal inputs with gaps, the oracle's errors as large as (10) "
+            "allows, anything within (11) off a client's inputs. Appendix E: equal inputs, and an oracle whose error "
+            "is all at one point, as large as (5) allows.",
+            "Both sides of an identity or inequality are compared relative to the size of their terms; a negative "
+            "number is the room that an inequality has left. A claim holds if it holds in every seed and step.",
             "Drift: two clients with gradients ±G, γ = 1, μ = 0.5.",
         ),
         quick,

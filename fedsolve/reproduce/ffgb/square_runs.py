@@ -11,7 +11,6 @@ import numpy as np
 from fedsolve.diagnose import wasserstein
 from fedsolve.typing import Array
 
-CLIENTS, OWN = 5, 4
 Oracle = Callable[[Array], Array]  # Q^lip, of φ = u − Δ
 
 
@@ -106,13 +105,6 @@ class Step:
     after: Array
 
 
-def regression(rng: np.random.Generator, scale: float = 1.0) -> Regression:
-    """Points in the unit square; labels 0.6 sin x + 0.8 cos z, whose slope is at most 1, times `scale`."""
-    X = rng.random((CLIENTS * OWN, 2))
-    y = scale * (0.6 * np.sin(X[:, 0]) + 0.8 * np.cos(X[:, 1]))
-    return Regression(X, y, np.repeat(np.arange(CLIENTS), OWN), scale)
-
-
 def algorithm3(one: Regression, oracle: Oracle, numerator: float, K: int, T: int) -> Iterator[Step]:
     """All steps, from f⁰ = 0, with h = −Q(Δ − u), the sign that lines 5 and 6 need; step sizes c/(tK + k + 1)."""
     f = np.zeros(len(one.X))
@@ -126,18 +118,3 @@ def algorithm3(one: Regression, oracle: Oracle, numerator: float, K: int, T: int
             yield Step(t, k, eta, f, g, h, before, residual, after)
             g = after
         f = g.mean(axis=0)
-
-
-def scaled(gamma: float) -> Oracle:
-    """γφ: satisfies (14) and (15) with equality."""
-    return lambda phi: gamma * phi
-
-
-def moved(one: Regression, gamma: float, rng: np.random.Generator) -> Oracle:
-    """φ plus or minus a constant, as large as (14) allows; its slopes are those of φ, so that (15) holds, too."""
-
-    def answer(phi: Array) -> Array:
-        signs = rng.choice([-1.0, 1.0], len(phi))
-        return phi + ((1 - gamma) * one.sup(phi) * signs)[:, None]
-
-    return answer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from fedsolve.reproduce.checks import Check
@@ -32,7 +34,9 @@ CHECKS = (
 )  # fmt: skip
 
 # ── (13), and ∇R_i = g − u_i ──
-SUBGRADIENT = Same("Section 4.3", "F: R_i[f] − R_i[g] − ⟨f − g, g − u_i⟩_αi = ‖f − g‖²_αi/2: g − u_i is a gradient of R_i")
+SUBGRADIENT = Same(
+    "Section 4.3", "F: R_i[f] − R_i[g] − ⟨f − g, g − u_i⟩_αi = ‖f − g‖²_αi/2: g − u_i is a gradient of R_i"
+)
 LABELS = Check("Section 4.3", "F: |y_j − y_j'| ≤ L‖x_j − x_j'‖ for labels of an L-Lipschitz f* without noise")
 PROBLEM = (SUBGRADIENT, LABELS)
 
@@ -109,5 +113,5 @@ def _plan(one: Regression, g: Array, here: Array, there: Array, gamma: float, sq
         (2 * (one.L / gamma) ** 2 * cost + 2 * np.square(b)).mean(),
         2 * (one.L / gamma) ** 2 * square + 2 * np.square(g[there]).mean(),
     ]
-    for left, right in zip(steps, steps[1:], strict=False):
+    for left, right in itertools.pairwise(steps):
         found.below(PLAN, left, right, one.B**2)

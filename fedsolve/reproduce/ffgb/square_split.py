@@ -1,4 +1,4 @@
-"""Appendix F of Shen et al. (2022), (51) to the end of the proof: one step of Algorithm 3, and the sums over a round."""
+"""Appendix F of Shen et al. (2022), (51) to the end of the proof: a step of Algorithm 3, and the sums of a round."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def split(one: Regression, step: Step, gamma: float, small: bool, found: Found) 
 
 def convexity(one: Regression, step: Step, gamma: float, K: int, found: Found) -> None:
     """The second term of (55), and the recursion; μ = 1, step sizes of at most ½."""
-    f, g, eta, way = one.y, step.g, step.eta, step.g - step.h
+    f, g, eta = one.y, step.g, step.eta
     bar, new, far = g.mean(axis=0), step.after.mean(axis=0), one.own(f - g, f - g).mean()
     apart, square = one.own(g - bar, g - bar).mean(), one.all(bar - f, bar - f)
     right = eta * one.G2 / gamma**2 + (1 / 2 + 1 / eta) * apart - square / 4 - far / 2
@@ -69,7 +69,6 @@ def convexity(one: Regression, step: Step, gamma: float, K: int, found: Found) -
     room = (eta * K / gamma) ** 2 * (one.radius + one.G2 + one.B**2) + eta * one.radius / gamma**2
     weak = 2 * eta * one.own(f - g, one.u - step.h).mean()
     found.below(PLUGGED, one.all(new - f, new - f), (1 - eta / 2) * square + room + weak - eta / 2 * far)
-    del way
 
 
 def in_round(one: Regression, steps: Sequence[Step], gamma: float, small: bool, found: Found) -> None:
