@@ -17,10 +17,13 @@ SUBGRADIENT = Below("Section 2.2, (3)", "F[f] + ⟨g − f, h⟩_α ≤ F[g] wit
 POOLED = Same("Section 3, (9)", "the mean of the F_i is (2) for the mean of the clients' distributions, at 200 f")
 INSIDE = Check("Section 3", "‖f‖²_αi is at most N‖f‖²_α, so that L²(α) ⊆ L²(α_i)")
 ALONE = Check(
-    "Section 2.2, (4)", "on one machine (4) ends within 1e-6 of ‖f⁰ − f*‖², γ = 0.3, both kinds of oracle", most=1e-6
+    "Section 2.2, (4)",
+    "on one machine (4) ends within 1e-6 of ‖f⁰ − f*‖², γ = 0.3, both kinds of oracle",
+    "times",
+    1e-6,
 )
 ZERO = Zero("Section 3, residual", "on one machine the gradient of F is 0 at f*", most=1e-12)
-ALONE_SPLIT = Check("Section 3, residual", "… and so does Algorithm 2 without the residual, h = γφ", most=1e-6)
+ALONE_SPLIT = Check("Section 3, residual", "… and so does Algorithm 2 without the residual, h = γφ", "times", 1e-6)
 TRACKS = Same("Section 3", "Δ^k is the sum of ∇R_i[g^κ] − h^κ over the steps of the round")
 WEAKER = Check("Section 4.2", "‖∇R_i‖_αi ≤ ‖∇R_i‖_αi,∞, so that Assumption 4.1 implies 4.2")
 STRONGER = Check("Section 4.1, (10)", "an oracle with (10) satisfies (5) with the same γ, 200 queries")
