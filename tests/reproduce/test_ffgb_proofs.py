@@ -48,8 +48,8 @@ NOT_SO = {  # what is known not to hold, in every seed
     },
     "ffgb-square-proof": {
         *(square_sizes.STEEP_LONG, square_sizes.ANSWER, square_sizes.MEAN, square_sizes.NORM, square_sizes.GLOBAL),
-        *(square_sizes.SQUARED_MOVED, square_split.TURNED, square_split.SUM, square_forms.PRINTED, square_forms.SIGN),
-        *(square_forms.GRADIENT, square_forms.SQUARES, square_proof.TIMES),
+        *(square_sizes.SQUARED_MOVED, square_sizes.TIGHTER, square_split.TURNED, square_split.SUM),
+        *(square_forms.PRINTED, square_forms.SIGN, square_forms.GRADIENT, square_forms.SQUARES, square_proof.TIMES),
     },
     "ffgb-participation": set(),
     "ffgb-remarks": {

@@ -45,6 +45,15 @@ def flipped(one: Regression, gamma: float, K: int) -> Oracle:
     return answer
 
 
+def outlying(rng: np.random.Generator, own: int = 40) -> Regression:
+    """Every client has one point far away, in a direction of its own; L = 1."""
+    X = rng.random((CLIENTS * own, 2))
+    angles = 2 * np.pi * np.arange(CLIENTS) / CLIENTS
+    X[::own] = 20 * np.column_stack([np.cos(angles), np.sin(angles)])
+    y = 0.6 * np.sin(X[:, 0]) + 0.8 * np.cos(X[:, 1])
+    return Regression(X, y, np.repeat(np.arange(CLIENTS), own), 1.0)
+
+
 def steady(rng: np.random.Generator) -> Regression:
     """All labels are 1, and L = 0.1."""
     X = rng.random((CLIENTS * OWN, 2))

@@ -14,7 +14,7 @@ from fedsolve.reproduce.ffgb import square_sizes as sizes
 from fedsolve.reproduce.ffgb import square_split as split
 from fedsolve.reproduce.ffgb.judging import Below, Found, Same, table
 from fedsolve.reproduce.ffgb.methods import PAPER
-from fedsolve.reproduce.ffgb.square_problems import CLIENTS, OWN, flipped, moved, regression, scaled, steady
+from fedsolve.reproduce.ffgb.square_problems import CLIENTS, OWN, flipped, moved, outlying, regression, scaled, steady
 from fedsolve.reproduce.ffgb.square_runs import Regression, Step, algorithm3
 from fedsolve.reproduce.ffgb.theory_bounds import Setting, theorem_4_4
 from fedsolve.reproduce.harness import Seeds, experiment
@@ -54,7 +54,10 @@ def measured(seed: int) -> dict[str, float]:
                 sizes.slopes(one, step, gamma, False, found)
                 split.split(one, step, gamma, False, found)
             _whole(one, steps, gamma, K, found)
+    far = outlying(rng)
+    found.note(sizes.TIGHTER_FAR, far.G2 / (far.L * far.D + far.B) ** 2)
     one, K = steady(rng), 12
+    found.note(sizes.TIGHTER, one.G2 / (one.L * one.D + one.B) ** 2)
     for gamma in GAMMAS:
         for step in algorithm3(one, flipped(one, gamma, K), SMALL, K, T):
             sizes.values(one, step, gamma, True, found)

@@ -38,7 +38,9 @@ SUBGRADIENT = Same(
     "Section 4.3", "F: R_i[f] − R_i[g] − ⟨f − g, g − u_i⟩_αi = ‖f − g‖²_αi/2: g − u_i is a gradient of R_i"
 )
 LABELS = Check("Section 4.3", "F: |y_j − y_j'| ≤ L‖x_j − x_j'‖ for labels of an L-Lipschitz f* without noise")
-PROBLEM = (SUBGRADIENT, LABELS)
+TIGHTER = Check("Before Lemma F.5", "F: G², the bound of Lemma F.5, is at most (LD + B)², that of Lemma F.4")
+TIGHTER_FAR = Check("Before Lemma F.5", "F: … where each client has 1 of 40 points 20 away from all others")
+PROBLEM = (SUBGRADIENT, LABELS, TIGHTER, TIGHTER_FAR)
 
 
 def problem(one: Regression, rng: np.random.Generator, found: Found) -> None:
@@ -48,6 +50,7 @@ def problem(one: Regression, rng: np.random.Generator, found: Found) -> None:
     slope = one.own(f - g, g - one.u)
     found.same(SUBGRADIENT, values[0] - values[1] - slope, one.own(f - g, f - g) / 2, values[0], slope)
     found.note(LABELS, one.lip(one.y[None]) / one.L)
+    found.note(TIGHTER, one.G2 / (one.L * one.D + one.B) ** 2)
     found.note(ORDER, np.sqrt(2) * one.B / np.sqrt(one.G2))
 
 
