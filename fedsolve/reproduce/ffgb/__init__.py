@@ -4,6 +4,28 @@ Z. Shen, H. Hassani, S. Kale, A. Karbasi. Federated Functional Gradient Boosting
 docs/reproduce/ffgb.md.
 """
 
-from fedsolve.reproduce.ffgb import lemmas, table2, theory, warm_starts
+from fedsolve.reproduce.ffgb import (
+    choices,
+    fitted_oracles,
+    lemmas,
+    participation,
+    proofs,
+    remarks,
+    square_proof,
+    table2,
+    theory,
+    warm_starts,
+)
 
-__all__ = ["lemmas", "table2", "theory", "warm_starts"]
+__all__ = [
+    "choices",
+    "fitted_oracles",
+    "lemmas",
+    "participation",
+    "proofs",
+    "remarks",
+    "square_proof",
+    "table2",
+    "theory",
+    "warm_starts",
+]

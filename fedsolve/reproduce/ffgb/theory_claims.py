@@ -47,7 +47,7 @@ def _equal_inputs(every: Every, sizes: Sizes, quick: bool) -> list[Claim]:
         ("… and stays below the bound with constants 1", stated(below <= 1, f"at most {below:.1e} of it", quick)),
         (
             "with K fixed it ends at the closed form of γ_eff and no nearer",
-            stated(ends <= NEAR, f"at most {100 * ends:.1f} % off", quick),
+            stated(ends <= NEAR, f"at most {number(100 * ends, 2)} % off", quick),
         ),
         (
             "that level falls at least as fast as 1/K, from K = 4",
@@ -65,7 +65,7 @@ def _residuals(every: Every, quick: bool) -> list[Claim]:
     return [
         (
             "without the residual it ends where γ itself puts it, however large K is",
-            stated(none <= NEAR, f"at most {100 * none:.1f} % off", quick),
+            stated(none <= NEAR, f"at most {number(100 * none, 2)} % off", quick),
         ),
         ("the residual brings it at least 3 times nearer", stated(min(gain) >= 3, f"{_range(gain)} times", quick)),
         (
@@ -95,7 +95,7 @@ def _unequal_inputs(every: Every, sizes: Sizes, quick: bool) -> list[Claim]:
         ("… below G² ω_TV / (μγ)², constants 1", stated(below <= 1, f"at most {below:.2f} of it", quick)),
         (
             "… where all clients count the same at every point (closed form)",
-            stated(ends <= NEAR, f"at most {100 * ends:.2f} % off", quick),
+            stated(ends <= NEAR, f"at most {number(100 * ends, 2)} % off", quick),
         ),
     ]
 
@@ -132,7 +132,7 @@ def _square_loss(every: Every, sizes: Sizes, quick: bool) -> list[Claim]:
         ),
         (
             "… and with γ < 1 it ends at γ_eff times their mean",
-            stated(weak <= NEAR, f"at most {100 * weak:.2f} % off", quick),
+            stated(weak <= NEAR, f"at most {number(100 * weak, 2)} % off", quick),
         ),
     ]
 
