@@ -10,6 +10,7 @@ from fedsolve.reproduce.shed import (
     determinantal,
     fednl,
     increments,
+    learning_rate,
     link_model,
     logistic,
     many_agents,
@@ -21,6 +22,7 @@ from fedsolve.reproduce.shed import (
     proofs_rates,
     rates,
     renewal_sets,
+    setting,
     superlinear,
     sweeps,
 )
@@ -31,6 +33,7 @@ __all__ = [
     "determinantal",
     "fednl",
     "increments",
+    "learning_rate",
     "link_model",
     "logistic",
     "many_agents",
@@ -42,6 +45,7 @@ __all__ = [
     "proofs_rates",
     "rates",
     "renewal_sets",
+    "setting",
     "superlinear",
     "sweeps",
 ]

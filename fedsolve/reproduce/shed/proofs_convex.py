@@ -128,8 +128,8 @@ def lemma_11(of: Agents, step: Step, worst: Worst) -> None:
 def disjoint(agents: int = 10, width: int = 2) -> tuple[float, float]:
     """γ_t of (40) over what a step lowers f by, as printed and with the mean of the K_i.
 
-    Each agent has a cost ½‖θ_block‖² (+ 0.01 ‖θ‖²/2) on its own block of `width` coordinates, and no eigenpair is known
-    yet: ρ_i = λ_1 = 1.01, Ĥ = 1.01 I, and H = (1/agents + 0.01) I.
+    Each agent has a cost ½‖θ_block‖² (+ 0.01 ‖θ‖²/2) on its own block of `width` coordinates, and at most one
+    eigenpair is known: ρ_i = λ_2 = 1.01, Ĥ = 1.01 I, and H = (1/agents + 0.01) I.
     """
     H, K, rho, own = 1 / agents + 0.01, 1 / agents + 0.01, 1.01, 1.01
     fell = 1 / rho - H / (2 * rho**2)  # the full step passes Armijo's test, ‖g‖ = 1

@@ -198,7 +198,8 @@ def proofs(seeds: Seeds, quick: bool) -> Result:
         f"Random logistic regression, n = {N}, {AGENTS} agents of {SAMPLES} samples, μ = {MU}; Algorithm 4 with "
         f"renewals at 1, T, 2T, …, T = {PERIOD}, one eigenpair an iteration. a* is the spectral radius of the product "
         f"of the steps of a period at θ*. Limits are means over the last {LAST} periods whose errors are above "
-        f"{ROUNDING:g}. Part 1) has μ = {STRONG:g} and starts far away. “Reached” is the least of (41) and (42), left over right; "
+        f"{ROUNDING:g}. Part 1) has μ = {STRONG:g} and starts far away. “Reached” is the least of (41) and (42), left "
+        "over right; "
         "“not reached” its inverse.",
     )
     return checked(CHECKS, [measured(seed) for seed in seeds], notes, quick)
