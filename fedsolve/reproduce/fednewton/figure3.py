@@ -55,6 +55,7 @@ def _sentences(tally: Tally[int], size: dict[int, int]) -> list[tuple[str, Verdi
     ahead = all(median(m, "#8") < min(median(m, "FedAvg"), median(m, "FedProx")) for m in many)
     worst = max(median(m, "#8") / median(m, "KRR") for m in few)
     falling = ", ".join(f"{value:.1e}" for value in with_n)
+    crossed = all((tally.measured(m, "ρ").median > 1) == (n <= 200) for m, n in size.items() if not 200 < n < 500)
     return [
         (
             f"with fewer than {TOO_FEW} samples more rounds are worse",
@@ -79,6 +80,10 @@ def _sentences(tally: Tally[int], size: dict[int, int]) -> list[tuple[str, Verdi
         (
             f"from {ENOUGH} samples FedNewton is better than FedAvg and FedProx",
             judged(ahead, f"#8 is lowest at n = {', '.join(str(size[m]) for m in many)}", seeds),
+        ),
+        (
+            "ρ is above 1 with up to 200 samples and below 1 from 500 on",
+            judged(crossed, ", ".join(f"{tally.measured(m, 'ρ').median:.3g} at n = {size[m]}" for m in size), seeds),
         ),
         (
             "with few samples the error explodes",
