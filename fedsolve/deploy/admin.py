@@ -39,6 +39,14 @@ class Running:
     since: float | None
 
 
+@dataclass(frozen=True)
+class Progress:
+    """The rounds of a job that are new, and how it ended, if it could not write that down."""
+
+    rows: list[Json]
+    outcome: Json | None = None
+
+
 class Admin:
     """A session at the server. After an interruption it connects again by itself.
 
@@ -88,10 +96,10 @@ class Admin:
         info = self._do(lambda session: session.get_system_info())
         return Running(tuple(str(one.job_id) for one in info.job_info), info.server_info.start_time)
 
-    def progress(self, job: str, since: int) -> list[Json]:
-        """The rounds of a job after the first `since`; none if it does not answer."""
-        found = self._tell(job, messages.PROGRESS, {"since": since})
-        return list(found.get("rows", ())) if found else []
+    def progress(self, job: str, since: int) -> Progress:
+        """How far a job is; nothing if it does not answer."""
+        found = self._tell(job, messages.PROGRESS, {"since": since}) or {}
+        return Progress(list(found.get("rows") or ()), found.get("outcome"))
 
     def stop(self, job: str) -> None:
         """Ask a job to end: in order if it answers, else by NVFlare's own command. Its checkpoint stays."""

@@ -21,6 +21,7 @@ LOOK = 0.5  # seconds between two looks at a job
 PATIENCE = 60.0  # seconds for NVFlare to note the end of a job whose process has ended
 ENDED = "FINISHED"
 WAIT = 60.0  # seconds
+LEFT = "left"  # the folder of what a job left
 
 
 @dataclass
@@ -59,7 +60,7 @@ class Submission:
                 place.mkdir()
                 outcome = self._attempt(place, attempt)
                 if outcome is not None:
-                    _move(place / "left", folder)
+                    _move(place / LEFT, folder)
                     return outcome
                 self.say(self.account[-1])
         raise TransportError(self._with_account(f"the run was given up after {self.attempts} jobs"))
@@ -81,17 +82,22 @@ class Submission:
         if ended is None:
             self.account.append(f"job {self.job} has no process at the server any more, as after a restart")
             return None
-        found = self.admin.fetch(self.job, place / "fetched") / "workspace" / RESULTS
-        outcome = found / OUTCOME
-        if not outcome.is_file():
-            self.account.append(f"job {self.job} ended with {ended.partition(':')[2] or ended} before the run did")
+        outcome = ended if isinstance(ended, dict) else self._fetch(self.job, place)
+        if outcome is None:
+            self.account.append(f"job {self.job} ended with {str(ended).partition(':')[2] or ended} before the run did")
+        elif outcome["status"] == LOST:
+            self.account.append(f"job {self.job} lost a site: {outcome['message']}")
             return None
-        found.rename(place / "left")
-        plain: Json = json.loads((place / "left" / OUTCOME).read_text())
-        if plain["status"] == LOST:
-            self.account.append(f"job {self.job} lost a site: {plain['message']}")
+        return outcome
+
+    def _fetch(self, job: str, place: Path) -> Json | None:
+        """What a job left; None if it left nothing."""
+        found = self.admin.fetch(job, place / "fetched") / "workspace" / RESULTS
+        if not (found / OUTCOME).is_file():
             return None
-        return plain
+        found.rename(place / LEFT)
+        outcome: Json = json.loads((place / LEFT / OUTCOME).read_text())
+        return outcome
 
     def _connected_sites(self, begins: bool) -> list[str]:
         """The sites of the run that are connected: all of them, or after a while those that may be enough to go on.
@@ -119,17 +125,22 @@ class Submission:
         self.say(f"going on without {', '.join(missing)}")
         return present
 
-    def _watch(self, job: str, since: float | None) -> str | None:
-        """Wait for the end of a job, telling its rounds; None if it is listed as running, and has no process any more.
+    def _watch(self, job: str, since: float | None) -> str | Json | None:
+        """Wait for the end of a job, telling its rounds. Returns its status; how it ended, where the server could not
+        write that down; or None if it is listed as running, and has no process any more.
 
         since  when the server was started, as it was when the job was submitted
         """
         told, patience = 0, PATIENCE
         while True:
             status = self.admin.status(job)
-            for row in self.admin.progress(job, told) if status == "RUNNING" else ():
-                self.on_row(row)
-                told += 1
+            if status == "RUNNING":
+                progress = self.admin.progress(job, told)
+                for row in progress.rows:
+                    self.on_row(row)
+                    told += 1
+                if progress.outcome is not None:
+                    return progress.outcome
             if status.startswith(ENDED):
                 return status
             if status == "RUNNING":
@@ -153,6 +164,8 @@ class Submission:
 
 def _move(left: Path, folder: Path) -> None:
     """Put the files of a run into its folder."""
+    if not left.is_dir():  # a run that ended without any
+        return
     (left / OUTCOME).unlink()
     for one in left.iterdir():
         if one.is_file():

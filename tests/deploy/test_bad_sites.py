@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import fedsolve as fs
+from fedsolve.deploy.daemon import descendants
 from fedsolve.version import __version__
 from tests.deploy import other_code
 from tests.deploy.federation import (
@@ -56,15 +57,21 @@ def order(running: Federation, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def full_disk(pid: int, room: int = 0) -> Iterator[None]:
-    """No file of a process grows beyond so many bytes: what it writes fails as on a full disk."""
-    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (room, before[1]))
+def full_disk(running: Federation, name: str) -> Iterator[None]:
+    """No process of a participant can write a byte to any file, as on a full disk: those of NVFlare and those of
+    fedsolve, and those that they start meanwhile."""
+    watching = running.daemons[name].pid
+
+    def let(room: int) -> None:
+        for pid in (watching, *descendants(watching)):
+            with suppress(ProcessLookupError):  # it has ended
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+
+    let(0)
     try:
         yield
     finally:
-        with suppress(ProcessLookupError):  # it has ended
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+        let(resource.RLIM_INFINITY)
 
 
 def wait_for_reason(running: Federation, run: Path, name: str, said: str) -> None:
@@ -128,7 +135,7 @@ def test_a_full_disk_at_a_site_leaves_it_out_until_there_is_room(running: Federa
     run = running.write_run("site-disk", {"name": "AGD"}, **LONG, **SOME)
     submitted = running.begin(run)
     running.wait_for_rounds(run, 5)
-    with full_disk(process(running, "bryn", "fedsolve.sites.child")):
+    with full_disk(running, "bryn"):
         wait_for_reason(running, run, "bryn", "cannot be written: File too large")
     ended = finished(submitted)
     assert ended["exit"] == 0, ended
@@ -142,7 +149,7 @@ def test_a_full_disk_at_the_checkpoint_ends_the_run_and_resume_goes_on(running: 
     run = running.write_run("server-disk", {"name": "AGD"}, **LONG)
     submitted = running.begin(run)
     running.wait_for_rounds(run, 10)
-    with full_disk(process(running, "localhost", "runner_process"), room=1000):
+    with full_disk(running, "localhost"):
         ended = finished(submitted)
     assert ended["exit"] == 1, ended
     assert ended["jobs"] == 1
