@@ -47,6 +47,10 @@ class Progress:
     outcome: Json | None = None
 
 
+class _CouldNot(TransportError):
+    """The server was reached, and failed."""
+
+
 class Admin:
     """A session at the server. After an interruption it connects again by itself.
 
@@ -115,7 +119,7 @@ class Admin:
         """A command to a job's controller; None if it is not there yet, or not any more."""
         try:
             found: Json = self._do(lambda session: session.do_app_command(job, topic, dict(data)))
-        except (self._spec.JobNotRunning, self._spec.JobNotFound, self._spec.NoReply, self._spec.InternalError):
+        except (self._spec.JobNotRunning, self._spec.JobNotFound, self._spec.NoReply, _CouldNot):
             return None
         return found
 
@@ -134,6 +138,8 @@ class Admin:
                     raise TransportError(f"the server cannot be reached any more: {_line(error)}") from None
             except self._spec.InvalidJobDefinition as error:
                 raise ConfigError(f"the server refused the job: {_line(error)}") from None
+            except (self._spec.InternalError, self._spec.CommandError) as error:  # of a server that cannot write, say
+                raise _CouldNot(f"the server could not do this: {_line(error)}") from error
             self._close()
             self._connect(until)
 

@@ -28,7 +28,9 @@ from fedsolve.sites.terms import check_run
 
 ENDED = {"status": STOPPED, "message": "somebody stopped the run; its checkpoint is at the server"}
 CHECK_PERIOD = 0.02  # seconds between NVFlare's looks at its tasks
-HEARD = 20.0  # seconds to wait until somebody was told how a run ended, where that could not be written down
+# Seconds for whoever submitted a run to be told how it ended, before its process ends: where that was written down, so
+# that a failure is known also if NVFlare cannot keep the files; and where it was not, and would be lost.
+HEARD, NEEDED = 3.0, 20.0
 
 
 class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are not looked at
@@ -38,7 +40,7 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         super().__init__()
         engine_log.let_messages_pass()
         self._rows: list[Json] = []
-        self._outcome: Json | None = None  # where it could not be written down
+        self._outcome: Json | None = None
         self._told = threading.Event()
         self._lock = threading.Lock()
         self._carrier: NVFlareCarrier | None = None
@@ -93,16 +95,17 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
             outcome = dict(ENDED) if self._stopped.is_set() else explained(error)
         if outcome["status"] == QUORUM and self._carrier is not None and self._carrier.silent(self._carrier.names):
             outcome["status"] = LOST  # a site whose processes were started again is part of the next job
+        told = {name: outcome.get(name) for name in ("status", "message", "error")}
         try:
-            _leave(Path(workspace.get_run_dir(job)) / RESULTS, here, outcome)
+            _leave(Path(workspace.get_run_dir(job)) / RESULTS, here, told)
         except OSError as error:
-            self._tell(outcome if "error" in outcome else unwritten(error), error)
-
-    def _tell(self, outcome: Json, error: OSError) -> None:
-        """Keep how the run ended until whoever submitted it has asked, which `fedsolve submit` does all the time."""
-        self._outcome = outcome
-        if not self._told.wait(HEARD):
-            raise error
+            self._outcome = told if told["error"] else unwritten(error)
+            if not self._told.wait(NEEDED):
+                raise
+        else:
+            if told["error"]:
+                self._outcome = told
+                self._told.wait(HEARD)
 
     def _note(self, row: Row) -> None:
         with self._lock:
@@ -123,15 +126,15 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
 
 
 def _leave(results: Path, here: Path | None, outcome: Json) -> None:
-    """Leave what came of a run for whoever submitted it: its files, without its checkpoint, and how it ended. A run that
-    failed needs no files. Raises OSError if there is no room."""
+    """Leave what came of a run for whoever submitted it: its files, without its checkpoint, and how it ended. A run
+    that failed needs no files. Raises OSError if there is no room."""
     results.mkdir(exist_ok=True)
     without = shutil.ignore_patterns(CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK)
     if here is not None and here.is_dir():
         try:
             shutil.copytree(here, results, ignore=without, dirs_exist_ok=True)
         except OSError:
-            if "error" not in outcome:
+            if not outcome["error"]:
                 raise
     # Last, so that where it is the files are there too.
-    (results / OUTCOME).write_text(json.dumps({name: outcome.get(name) for name in ("status", "message", "error")}))
+    (results / OUTCOME).write_text(json.dumps(outcome))

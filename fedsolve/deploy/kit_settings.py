@@ -10,8 +10,8 @@ EXECUTOR = "fedsolve.deploy.executor.SiteExecutor"
 LAUNCHER = "fedsolve.deploy.launcher.RelaunchingLauncher"
 SERVER_LAUNCHER = "fedsolve.deploy.launcher.ServerLauncher"
 
-# For the environment of a server's daemon. When a job's process has ended, NVFlare waits 900 s for word from each of its
-# sites before it says so. A site that has gone cannot send any, and nobody could tell that the run has finished.
+# For the environment of a server's daemon. When a job's process has ended, NVFlare waits 900 s for word from each of
+# its sites before it says so. A site that has gone cannot send any, and nobody could tell that the run has finished.
 SERVER_ENVIRONMENT = {"NVFLARE_CLIENT_OUTCOME_WAIT_TIMEOUT": "5"}
 
 _NOTHING = {

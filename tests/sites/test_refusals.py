@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -123,5 +123,50 @@ def test_a_site_that_refuses_a_later_question_is_missing_from_it(tmp_path: Path)
     assert not reasons[0]
     assert "(rule 'requests' of this site's policy)" in reasons[-1]
     replay = fs.Replay(cohorts=there.ledger.cohorts(), quorum=0.5)
-    here = fs.run(NEWTON, found.clients, preprocess=PREPROCESS, participation=replay)
+    rounds = there.history[-1].round  # as many: in a replay nobody is lost for good, so it would wait for bryn
+    here = fs.run(NEWTON, found.clients, preprocess=PREPROCESS, participation=replay, rounds=rounds, tolerance=0.0)
     assert np.array_equal(there.model.w, here.model.w)
+
+
+class Restarted(Direct):
+    """One site starts again during the run, with another policy."""
+
+    def __init__(self, files: Mapping[str, Path], policy: str) -> None:
+        super().__init__(files)
+        self.policy, self.count, self.text = policy, 0, ""
+
+    def begin(self, terms: str) -> None:
+        self.text = terms
+        super().begin(terms)
+
+    def ask(self, requests: Mapping[str, bytes], deadline: float | None) -> Iterator[tuple[str, bytes]]:
+        self.count += 1
+        if self.count == 8:
+            self.files["bryn"].write_text(site_text("bryn", self.policy))
+            again = Direct({"bryn": self.files["bryn"]})
+            again.begin(self.text)
+            self.sites |= again.sites
+        yield from super().ask(requests, deadline)
+
+
+@pytest.mark.parametrize(("policy", "rule"), [(REFUSES, "algorithms"), ("largest_loss = 0.5", "largest_loss")])
+def test_a_site_that_starts_again_with_a_stricter_policy(policy: str, rule: str, tmp_path: Path) -> None:
+    """The new policy holds from then on: for the terms as a whole, and for each call."""
+    found = hospitals(tmp_path)
+    there = fs.run(
+        NEWTON, SiteTransport(Restarted(found.files, policy), terms()), participation=HALF, preprocess=PREPROCESS
+    )
+    assert there.converged
+    first, *_, last = [dict(row.missing).get("bryn", "") for row in there.history]
+    assert not first
+    assert f"(rule '{rule}' of this site's policy)" in last
+    found.files["bryn"].write_text(site_text("bryn"))
+    with pytest.raises(ClientRefused, match=f"bryn.*rule '{rule}'"):
+        fs.run(NEWTON, SiteTransport(Restarted(found.files, policy), terms()), preprocess=PREPROCESS)
+
+
+def test_a_site_that_starts_again_with_a_laxer_policy_goes_on(tmp_path: Path) -> None:
+    """What it has been asked so far it would have answered too."""
+    found = hospitals(tmp_path)
+    there = fs.run(NEWTON, SiteTransport(Restarted(found.files, "min_rows = 2"), terms()), preprocess=PREPROCESS)
+    assert np.array_equal(there.model.w, fs.run(NEWTON, found.clients, preprocess=PREPROCESS).model.w)
