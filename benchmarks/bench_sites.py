@@ -2,8 +2,9 @@
 
 Seconds for a round of one exchange, in which
 (a) 300 float64 go to each site and 300 come back (AGD, 300 parameters), and
-(b) a symmetric matrix comes back, the Hessian of Newton's method: of 2000 × 2000, sent as its triangle of 16 MB; and of
-    2828 × 2828, whose triangle of 32 MB is as large as a full matrix of 2000 × 2000;
+(b) a symmetric matrix comes back, the Hessian of Newton's method, 2000 × 2000, sent as its triangle of 16 MB,
+(c) a full matrix of 2000 × 2000, 32 MB, comes back (Newton, 2828 parameters, whose triangle has this size), and
+(d) one goes to each site and one comes back (AGD, 2000 columns and classes);
 beside the same rounds in one process and in worker processes (`processes`). Medians, computation included, and the load
 of the machine before each, because all five participants share it. Needs NVFlare:
 
@@ -42,37 +43,53 @@ class Case:
     """An algorithm whose rounds are one exchange."""
 
     algorithm: str
-    parameters: int
+    columns: int
     rounds: int
+    classes: int = 2
 
     @property
     def name(self) -> str:
-        return f"{self.algorithm}, {self.parameters} parameters"
+        size = f"{self.columns} parameters" if self.classes == 2 else f"{self.columns} × {self.classes} parameters"
+        return f"{self.algorithm}, {size}"
+
+    @property
+    def loss(self) -> dict[str, Any]:
+        if self.classes == 2:
+            return {"name": "Logistic", "l2": L2}
+        return {"name": "Softmax", "l2": L2, "classes": self.classes}
 
 
 def write(folder: Path, case: Case) -> dict[str, Path]:
     """The files of the sites, and the run file."""
-    rng = np.random.default_rng(case.parameters)
-    truth = rng.normal(size=case.parameters) / np.sqrt(case.parameters)
-    columns = [f"x{index}" for index in range(case.parameters)]
+    rng = np.random.default_rng(case.columns)
+    truth = rng.normal(size=case.columns) / np.sqrt(case.columns)
+    columns = [f"x{index}" for index in range(case.columns)]
     files = {}
     for name in NAMES:
-        X = rng.normal(size=(ROWS, case.parameters)).round(4)
+        X = rng.normal(size=(ROWS, case.columns)).round(4)
         y = (rng.uniform(size=ROWS) < 1 / (1 + np.exp(-X @ truth))).astype(float)
+        if case.classes > 2:
+            y = rng.integers(case.classes, size=ROWS).astype(float)
         table = np.column_stack([X, y])
         np.savetxt(folder / f"{name}.csv", table, "%.6g", ",", header=",".join([*columns, "y"]), comments="")
-        policy = {"parameters_per_row": 1e3, "share_of_cells": 1e3, "largest_row": 1.0, "largest_loss": 1e6}
+        policy = {
+            "parameters_per_row": 1e6,
+            "share_of_cells": 1e6,
+            "largest_row": 1.0,
+            "largest_loss": 1e6,
+            "bytes": 2**40,
+        }
         site = {
             "name": name,
             "store": f"store-{name}",
-            "data": {"file": f"{name}.csv", "target": "y"},
+            "data": {"file": f"{name}.csv", "target": "y", "classes": list(range(case.classes))},
             "policy": policy,
         }
         files[name] = folder / f"{name}.toml"
         files[name].write_text(dumps(site))
     run = {
         "sites": {"names": list(NAMES), "target": "y"},
-        "algorithm": {"name": case.algorithm, "loss": {"name": "Logistic", "l2": L2}},
+        "algorithm": {"name": case.algorithm, "loss": case.loss},
         "run": {"rounds": case.rounds, "tolerance": 0.0, "checkpoint_every": case.rounds},
         "output": {"figures": False},
     }
@@ -87,8 +104,11 @@ def seconds(rows: Sequence[dict[str, Any]]) -> float:
 
 
 def simulated(folder: Path, case: Case, transport: str) -> list[dict[str, Any]]:
-    read = fs.data.load_sites({name: folder / f"{name}.csv" for name in NAMES}, target="y", classes=[0, 1])
-    algorithm = getattr(fs, case.algorithm)(fs.Logistic(l2=L2))
+    read = fs.data.load_sites(
+        {name: folder / f"{name}.csv" for name in NAMES}, target="y", classes=list(range(case.classes))
+    )
+    settings = {name: value for name, value in case.loss.items() if name != "name"}
+    algorithm = getattr(fs, case.algorithm)(getattr(fs, case.loss["name"])(**settings))
     run = fs.run(algorithm, read.clients, rounds=case.rounds, tolerance=0.0, transport=transport, min_rows=0)
     return [{"seconds": row.seconds, "exchanges": row.exchanges} for row in run.history]
 
@@ -125,8 +145,17 @@ def main() -> None:
         print("skipped: NVFlare is not installed (pip install 'fedsolve[nvflare]')")
         return
     measure(Case("AGD", 300, given.rounds))
-    for parameters in () if given.small else (2000, 2828):
-        measure(Case("Newton", parameters, max(4, given.rounds // 3)))
+    few = max(4, given.rounds // 3)
+    for case in (
+        ()
+        if given.small
+        else (
+            Case("Newton", 2000, few),
+            Case("Newton", 2828, few),
+            Case("AGD", 2000, few, classes=2000),
+        )
+    ):
+        measure(case)
 
 
 if __name__ == "__main__":

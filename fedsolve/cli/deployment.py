@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fedsolve.cli.console import Interrupted, emit, escape, progress_bar, say
-from fedsolve.deploy import daemon
+from fedsolve.deploy import daemon, kit_settings
 from fedsolve.deploy.admin import Admin
 from fedsolve.deploy.job_folder import STOPPED
 from fedsolve.deploy.kits import open_kit
@@ -51,7 +51,7 @@ def serve(folder: Path) -> int:
     """`fedsolve server`."""
     kit = open_kit(folder, "server")
     say(f"the server of {kit.project} runs as {kit.name}; Ctrl-C ends it. Its log is {kit.folder / 'daemon.log'}")
-    daemon.serve(kit, {daemon.RUNS: str(kit.folder / "runs")}, say)
+    daemon.serve(kit, {**kit_settings.SERVER_ENVIRONMENT, daemon.RUNS: str(kit.folder / "runs")}, say)
     return 0
 
 
@@ -156,7 +156,7 @@ def status(kit: Path, as_json: bool) -> int:
     user = open_kit(kit, "user")
     with Admin(user, patience=10.0) as admin:
         sites, jobs, running = admin.sites(), admin.jobs(), admin.running().jobs
-        rounds = {job: len(admin.progress(job, 0)) for job in running}
+        rounds = {job: len(admin.progress(job, 0).rows) for job in running}
     shown = [
         {
             "job": str(one.get("job_id")),

@@ -39,6 +39,18 @@ class Running:
     since: float | None
 
 
+@dataclass(frozen=True)
+class Progress:
+    """The rounds of a job that are new, and how it ended, if it could not write that down."""
+
+    rows: list[Json]
+    outcome: Json | None = None
+
+
+class _CouldNot(TransportError):
+    """The server was reached, and failed."""
+
+
 class Admin:
     """A session at the server. After an interruption it connects again by itself.
 
@@ -88,10 +100,10 @@ class Admin:
         info = self._do(lambda session: session.get_system_info())
         return Running(tuple(str(one.job_id) for one in info.job_info), info.server_info.start_time)
 
-    def progress(self, job: str, since: int) -> list[Json]:
-        """The rounds of a job after the first `since`; none if it does not answer."""
-        found = self._tell(job, messages.PROGRESS, {"since": since})
-        return list(found.get("rows", ())) if found else []
+    def progress(self, job: str, since: int) -> Progress:
+        """How far a job is; nothing if it does not answer."""
+        found = self._tell(job, messages.PROGRESS, {"since": since}) or {}
+        return Progress(list(found.get("rows") or ()), found.get("outcome"))
 
     def stop(self, job: str) -> None:
         """Ask a job to end: in order if it answers, else by NVFlare's own command. Its checkpoint stays."""
@@ -107,7 +119,7 @@ class Admin:
         """A command to a job's controller; None if it is not there yet, or not any more."""
         try:
             found: Json = self._do(lambda session: session.do_app_command(job, topic, dict(data)))
-        except (self._spec.JobNotRunning, self._spec.JobNotFound, self._spec.NoReply, self._spec.InternalError):
+        except (self._spec.JobNotRunning, self._spec.JobNotFound, self._spec.NoReply, _CouldNot):
             return None
         return found
 
@@ -126,6 +138,8 @@ class Admin:
                     raise TransportError(f"the server cannot be reached any more: {_line(error)}") from None
             except self._spec.InvalidJobDefinition as error:
                 raise ConfigError(f"the server refused the job: {_line(error)}") from None
+            except (self._spec.InternalError, self._spec.CommandError) as error:  # of a server that cannot write, say
+                raise _CouldNot(f"the server could not do this: {_line(error)}") from error
             self._close()
             self._connect(until)
 

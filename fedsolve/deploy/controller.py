@@ -14,13 +14,12 @@ from pathlib import Path
 
 from nvflare.apis.impl.controller import Controller
 
-from fedsolve.deploy import messages
+from fedsolve.deploy import engine_log, messages
 from fedsolve.deploy.carrier import NVFlareCarrier
 from fedsolve.deploy.daemon import RUNS
 from fedsolve.deploy.job_folder import LOST, OUTCOME, RESULTS, RUN_FILE, STOPPED
 from fedsolve.deploy.library import Flare, Json
-from fedsolve.deploy.server_run import ServerRun, explained, row_in_words
-from fedsolve.errors import FedsolveError
+from fedsolve.deploy.server_run import ServerRun, explained, row_in_words, unwritten
 from fedsolve.loop.history import Row
 from fedsolve.loop.stopping import QUORUM
 from fedsolve.report.output_folder import CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK
@@ -29,6 +28,9 @@ from fedsolve.sites.terms import check_run
 
 ENDED = {"status": STOPPED, "message": "somebody stopped the run; its checkpoint is at the server"}
 CHECK_PERIOD = 0.02  # seconds between NVFlare's looks at its tasks
+# Seconds for whoever submitted a run to be told how it ended, before its process ends: where that was written down, so
+# that a failure is known also if NVFlare cannot keep the files; and where it was not, and would be lost.
+HEARD, NEEDED = 3.0, 20.0
 
 
 class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are not looked at
@@ -36,7 +38,10 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
 
     def __init__(self) -> None:
         super().__init__()
+        engine_log.let_messages_pass()
         self._rows: list[Json] = []
+        self._outcome: Json | None = None
+        self._told = threading.Event()
         self._lock = threading.Lock()
         self._carrier: NVFlareCarrier | None = None
         self._stopped = threading.Event()
@@ -84,13 +89,23 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
                 present=lambda: {client.name for client in self._engine.get_clients()},
             )
             outcome = ServerRun(asked["run"], asked["file"], asked["command"], here).execute(self._carrier, self._note)
-        except FedsolveError as error:
+        except Exception as error:  # reported: NVFlare would say no more than that there was one, and try again
             if abort_signal.triggered:
                 raise  # the checkpoint stays, and another job can go on from it
-            outcome = ENDED if self._stopped.is_set() else explained(error)
+            outcome = dict(ENDED) if self._stopped.is_set() else explained(error)
         if outcome["status"] == QUORUM and self._carrier is not None and self._carrier.silent(self._carrier.names):
             outcome["status"] = LOST  # a site whose processes were started again is part of the next job
-        _leave(Path(workspace.get_run_dir(job)) / RESULTS, here, outcome)
+        told = {name: outcome.get(name) for name in ("status", "message", "error")}
+        try:
+            _leave(Path(workspace.get_run_dir(job)) / RESULTS, here, told)
+        except OSError as error:
+            self._outcome = told if told["error"] else unwritten(error)
+            if not self._told.wait(NEEDED):
+                raise
+        else:
+            if told["error"]:
+                self._outcome = told
+                self._told.wait(HEARD)
 
     def _note(self, row: Row) -> None:
         with self._lock:
@@ -99,8 +114,10 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
     def _progress(self, topic: str, data: Flare, fl_ctx: Flare) -> Json:
         """The rounds after those that the one who asks has seen."""
         since = data.get("since", 0) if isinstance(data, dict) else 0
+        if self._outcome is not None:
+            self._told.set()
         with self._lock:
-            return {"rows": self._rows[since:], "count": len(self._rows)}
+            return {"rows": self._rows[since:], "count": len(self._rows), "outcome": self._outcome}
 
     def _stop(self, topic: str, data: Flare, fl_ctx: Flare) -> Json:
         """End the run in order."""
@@ -109,15 +126,15 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
 
 
 def _leave(results: Path, here: Path | None, outcome: Json) -> None:
-    """Leave what came of a run for whoever submitted it: first how it ended, which a disk that is nearly full may still
-    have room for, then the files of the run, without its checkpoint."""
+    """Leave what came of a run for whoever submitted it: its files, without its checkpoint, and how it ended. A run
+    that failed needs no files. Raises OSError if there is no room."""
     results.mkdir(exist_ok=True)
-    (results / OUTCOME).write_text(json.dumps({name: outcome.get(name) for name in ("status", "message", "error")}))
     without = shutil.ignore_patterns(CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK)
-    if here is None or not here.is_dir():
-        return
-    try:
-        shutil.copytree(here, results, ignore=without, dirs_exist_ok=True)
-    except OSError:  # a list of all files that could not be copied
-        if "error" not in outcome:
-            raise  # a run that succeeded and has no files has not ended: the next job writes them
+    if here is not None and here.is_dir():
+        try:
+            shutil.copytree(here, results, ignore=without, dirs_exist_ok=True)
+        except OSError:
+            if not outcome["error"]:
+                raise
+    # Last, so that where it is the files are there too.
+    (results / OUTCOME).write_text(json.dumps(outcome))

@@ -8,6 +8,11 @@ from fedsolve.deploy.library import Json
 CONTROLLER = "fedsolve.deploy.controller.RunController"
 EXECUTOR = "fedsolve.deploy.executor.SiteExecutor"
 LAUNCHER = "fedsolve.deploy.launcher.RelaunchingLauncher"
+SERVER_LAUNCHER = "fedsolve.deploy.launcher.ServerLauncher"
+
+# For the environment of a server's daemon. When a job's process has ended, NVFlare waits 900 s for word from each of
+# its sites before it says so. A site that has gone cannot send any, and nobody could tell that the run has finished.
+SERVER_ENVIRONMENT = {"NVFLARE_CLIENT_OUTCOME_WAIT_TIMEOUT": "5"}
 
 _NOTHING = {
     "submit_job": "none",
@@ -108,10 +113,6 @@ def server_resources(jobs: str, snapshots: str) -> Json:
                 "args": {"uri_root": jobs, "job_store_id": "job_store"},
             },
             {"id": "job_store", "path": storage},
-            {
-                "id": "process_launcher",
-                "path": "nvflare.app_common.job_launcher.server_process_launcher.ServerProcessJobLauncher",
-                "args": {},
-            },
+            {"id": "process_launcher", "path": SERVER_LAUNCHER, "args": {}},
         ],
     }

@@ -1,6 +1,7 @@
-"""Starts the process of a job at a site, and starts it again when it is killed, so that it joins the running job again.
+"""Starts the processes of jobs. At a site one that is killed is started again, so that it joins the running job again.
 
-NVFlare's own launcher reports a killed process to the server, which then ends the job at all sites.
+NVFlare's own launcher reports a killed process to the server, which then ends the job at all sites. Launchers are the
+one part of fedsolve in the daemons' own processes, so these also see to NVFlare's audit file there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import time
 from collections.abc import Callable
 
 from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
+from nvflare.app_common.job_launcher.server_process_launcher import ServerProcessJobLauncher
 
+from fedsolve.deploy import engine_log
 from fedsolve.deploy.library import Flare, Json
 
 MOST = 5  # times that one job's process is started again
@@ -54,7 +57,19 @@ class RelaunchingHandle:
 class RelaunchingLauncher(ClientProcessJobLauncher):  # type: ignore[misc]  # NVFlare's types are not looked at
     """The launcher of a site: set in the `local/resources.json` of its kit, not by a job."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        engine_log.let_messages_pass()
+
     def launch_job(self, job_meta: Json, fl_ctx: Flare) -> RelaunchingHandle:
         """Start the process of a job."""
         launch = super().launch_job
         return RelaunchingHandle(lambda: launch(job_meta, fl_ctx))
+
+
+class ServerLauncher(ServerProcessJobLauncher):  # type: ignore[misc]  # NVFlare's types are not looked at
+    """The launcher of a server: NVFlare's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        engine_log.let_messages_pass()

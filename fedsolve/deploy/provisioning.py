@@ -32,10 +32,14 @@ def provision(project: Project, folder: Path) -> list[Path]:
         authority.chmod(0o700)
         made = _build(project, authority)
         for name in new:
-            shutil.copytree(made / name, folder / name)
-            (folder / name).chmod(0o700)
-            _settle(folder / name, server=name == project.server.host)
-        shutil.rmtree(made)
+            half = authority / f"half-{name}"  # so that no kit is ever there in part, also if this process is killed
+            shutil.rmtree(half, ignore_errors=True)
+            shutil.copytree(made / name, half)
+            half.chmod(0o700)
+            _settle(half, server=name == project.server.host)
+            half.rename(folder / name)
+        for one in made.parent.glob("prod_*"):  # also those of a call that was cut short: they hold private keys
+            shutil.rmtree(one)
     except OSError as error:
         raise StorageError(f"the kits cannot be written to {folder}: {error.strerror or error}") from error
     return [folder / name for name in new]

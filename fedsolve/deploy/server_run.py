@@ -6,6 +6,7 @@ from there.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -157,10 +158,19 @@ def _written(
     return summary
 
 
-def explained(error: FedsolveError) -> Json:
+def explained(error: Exception) -> Json:
     """How a run that could not be finished ended, in plain values."""
     kind = QUORUM if isinstance(error, QuorumNotReached) else "error"
-    return {"status": kind, "error": type(error).__name__, "message": " ".join(str(error).split())}
+    said = str(error) if isinstance(error, FedsolveError) else f"{type(error).__name__} at the server: {error}"
+    return {"status": kind, "error": type(error).__name__, "message": " ".join(said.split())}
+
+
+def unwritten(error: OSError) -> Json:
+    """How a run ended whose results could not be written."""
+    # The copy of a folder raises a list of files, each with its reason.
+    first = error.args[0][0][-1] if isinstance(error, shutil.Error) and error.args[0] else error
+    said = f"the run ended, and the server has no room for its results: {first}; --resume writes them when there is"
+    return {"status": "error", "error": "StorageError", "message": " ".join(said.split())}
 
 
 def row_in_words(row: Row) -> Json:

@@ -18,9 +18,19 @@ from fedsolve.errors import TransportError
 from fedsolve.runfiles.server_file import ServerFile
 
 LOOK = 0.5  # seconds between two looks at a job
-PATIENCE = 60.0  # seconds for NVFlare to note the end of a job whose process has ended
-ENDED = "FINISHED"
+PATIENCE = 90.0  # seconds for NVFlare to note the end of a job whose process has ended
+SHORT = 10.0  # the same, where the job has told how the run ended
+RUNNING, ENDED = "RUNNING", "FINISHED"
 WAIT = 60.0  # seconds
+LEFT = "left"  # the folder of what a job left
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The last status of a job, in NVFlare's words, and how the run ended, if the job itself has told that."""
+
+    status: str
+    outcome: Json | None
 
 
 @dataclass
@@ -59,7 +69,7 @@ class Submission:
                 place.mkdir()
                 outcome = self._attempt(place, attempt)
                 if outcome is not None:
-                    _move(place / "left", folder)
+                    _move(place / LEFT, folder)
                     return outcome
                 self.say(self.account[-1])
         raise TransportError(self._with_account(f"the run was given up after {self.attempts} jobs"))
@@ -71,27 +81,59 @@ class Submission:
 
     def _attempt(self, place: Path, attempt: int) -> Json | None:
         """One job; None if it died."""
-        sites = self._connected_sites(begins=attempt == 1)
-        name = f"fedsolve-{self.run}-{attempt}"
-        folder = write_job(place, name, self.run, self.text, sites, self.command)
+        self.job = self._orphan() if attempt == self.first > 1 else None
         since = self.admin.running().since
-        self.job = self.admin.submit(folder, name)
-        self.say(f"job {self.job} submitted to {', '.join(sites)}")
+        if self.job is None:
+            sites = self._connected_sites(begins=attempt == 1)
+            name = f"{self._prefix}{attempt}"
+            folder = write_job(place, name, self.run, self.text, sites, self.command)
+            since = self.admin.running().since
+            self.job = self.admin.submit(folder, name)
+            self.say(f"job {self.job} submitted to {', '.join(sites)}")
+        else:
+            self.say(f"job {self.job} of this run has not ended: waiting for it")
         ended = self._watch(self.job, since)
-        if ended is None:
+        if not ended.status:
             self.account.append(f"job {self.job} has no process at the server any more, as after a restart")
             return None
-        found = self.admin.fetch(self.job, place / "fetched") / "workspace" / RESULTS
-        outcome = found / OUTCOME
-        if not outcome.is_file():
-            self.account.append(f"job {self.job} ended with {ended.partition(':')[2] or ended} before the run did")
+        outcome = self._fetch(self.job, place) if ended.status.startswith(ENDED) else None
+        outcome = outcome or ended.outcome  # which it told, where the files could not be kept
+        if outcome is None:
+            self.account.append(f"job {self.job} ended with {_last_word(ended.status)} before the run did")
+        elif outcome["status"] == LOST:
+            self.account.append(f"job {self.job} lost a site: {outcome['message']}")
             return None
-        found.rename(place / "left")
-        plain: Json = json.loads((place / "left" / OUTCOME).read_text())
-        if plain["status"] == LOST:
-            self.account.append(f"job {self.job} lost a site: {plain['message']}")
+        return outcome
+
+    @property
+    def _prefix(self) -> str:
+        """What the names of this run's jobs begin with."""
+        return f"fedsolve-{self.run}-"
+
+    def _orphan(self) -> str | None:
+        """A job of this run that whoever submitted it has left behind, being killed, and that has not ended. It holds
+        the checkpoint, so it is waited for: another job could not go on."""
+        alive = self.admin.running().jobs
+        for one in self.admin.jobs():
+            job, status = str(one.get("job_id")), str(one.get("status", ""))
+            died = status == RUNNING and job not in alive
+            name = str(one.get("job_name", one.get("name", "")))
+            if name.startswith(self._prefix) and not status.startswith(ENDED) and not died:
+                return job
+        return None
+
+    def _fetch(self, job: str, place: Path) -> Json | None:
+        """What a job left; None if it left nothing, or the server could not keep it."""
+        try:
+            found = self.admin.fetch(job, place / "fetched") / "workspace" / RESULTS
+        except TransportError as error:
+            self.say(f"what job {job} left cannot be fetched: {error}")
             return None
-        return plain
+        if not (found / OUTCOME).is_file():
+            return None
+        found.rename(place / LEFT)
+        outcome: Json = json.loads((place / LEFT / OUTCOME).read_text())
+        return outcome
 
     def _connected_sites(self, begins: bool) -> list[str]:
         """The sites of the run that are connected: all of them, or after a while those that may be enough to go on.
@@ -119,24 +161,29 @@ class Submission:
         self.say(f"going on without {', '.join(missing)}")
         return present
 
-    def _watch(self, job: str, since: float | None) -> str | None:
-        """Wait for the end of a job, telling its rounds; None if it is listed as running, and has no process any more.
+    def _watch(self, job: str, since: float | None) -> Ended:
+        """Wait for the end of a job, telling its rounds. The status is empty if the job is listed as running, and has
+        no process any more.
 
         since  when the server was started, as it was when the job was submitted
         """
-        told, patience = 0, PATIENCE
+        told, outcome, gone = 0, None, None
         while True:
             status = self.admin.status(job)
-            for row in self.admin.progress(job, told) if status == "RUNNING" else ():
-                self.on_row(row)
-                told += 1
             if status.startswith(ENDED):
-                return status
-            if status == "RUNNING":
+                return Ended(status, outcome)
+            if status == RUNNING:
+                progress = self.admin.progress(job, told)
+                for row in progress.rows:
+                    self.on_row(row)
+                    told += 1
+                outcome = progress.outcome or outcome
                 found = self.admin.running()
-                patience = PATIENCE if job in found.jobs else patience - LOOK
-                if job not in found.jobs and (found.since != since or patience < 0):
-                    return None
+                gone = None if job in found.jobs else gone or time.monotonic()
+                if gone is not None and outcome is not None and time.monotonic() - gone > SHORT:
+                    return Ended(status, outcome)
+                if gone is not None and (found.since != since or time.monotonic() - gone > PATIENCE):
+                    return Ended("", None)
             time.sleep(LOOK)
 
     def stop(self) -> None:
@@ -151,8 +198,14 @@ class Submission:
             time.sleep(LOOK)
 
 
+def _last_word(status: str) -> str:
+    return status.partition(":")[2] or status
+
+
 def _move(left: Path, folder: Path) -> None:
     """Put the files of a run into its folder."""
+    if not left.is_dir():  # a run that ended without any
+        return
     (left / OUTCOME).unlink()
     for one in left.iterdir():
         if one.is_file():

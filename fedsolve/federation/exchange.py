@@ -31,6 +31,7 @@ class Question:
     quorum: bool = True  # whether too few answers are an error
     everyone: bool = False  # whether a single missing answer is one
     tolerant: bool = False  # whether a client that fails is missing; otherwise its error is raised
+    may_refuse: bool = False  # whether one whose policy refuses is missing all the same, and the others must answer
     patience: float | None = None  # to set up: how long to wait (if not tolerant: at least, where there is a deadline)
     own: dict[int, Value] = field(default_factory=dict)  # the server's own answers, by the place of the call
     server: tuple[str, float] = ("", 0.0)  # its name and weight, where it has any
@@ -66,9 +67,10 @@ def aggregate(
     is raised only where all failed alike. Otherwise the first such answer raises its error.
     """
     calls, tolerant = question.calls, question.tolerant
-    intake = Intake(calls, aggregation.collectors(calls, weights), tolerant)
+    intake = Intake(calls, aggregation.collectors(calls, weights), tolerant, question.may_refuse)
     if not tolerant:
         intake.take(answers.to(requests))
+        check_faults(len(intake.receipts.names), intake.faults)
         return Found(intake, intake.faults, _outcome(intake, question))
     replied: list[str] = []
     stream, results, sound = _noting(answers.to(requests), replied), None, True

@@ -111,8 +111,9 @@ class Exchanges:
         elif question.setup:
             for name, fault in found.faults.items():
                 self.attendance.refuse(name, round, fault.reason)
-        if question.everyone:
-            check_everyone(missing, _telling(missing))
+        if question.everyone:  # but those that were free to refuse, and did
+            needed = {name: why for name, why in missing.items() if name not in found.faults}
+            check_everyone(needed, _telling(needed))
         elif question.quorum and (self.participation.quorum or not answered):
             told, share = _telling(missing), self.share(answered)
             check_quorum(self.participation, round, len(answered), len(asked), share, missing, told)

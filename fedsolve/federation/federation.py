@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from fedsolve.errors import ConfigError, DataError, FedsolveError
-from fedsolve.federation.absence import in_words
+from fedsolve.federation.absence import check_quorum, in_words
 from fedsolve.federation.acknowledged import Acknowledged
 from fedsolve.federation.calls import Call, Gather, Here, Mean, Sum
 from fedsolve.federation.client import Client
@@ -207,11 +207,13 @@ class Federation:
     def whose_objective(self) -> str:
         """A remark for the end of a message, where the objective is not that of all clients; else nothing."""
         share, lost = self.objective, self._exchanges.attendance.lost
-        if not lost or share >= 1 - 1e-12:
+        known = all(name in self.weights for name in lost)
+        if not lost or (known and share >= 1 - 1e-12):
             return ""
         here = ", ".join(self._exchanges.attendance.present(self.clients))
+        part = f", with {share:.0%} of the total weight" if known else ""  # one that never joined told no weight
         why = in_words(lost, {name: f"since round {one.since}: {one.reason}" for name, one in lost.items()})
-        return f". This is the objective of {here}, with {share:.0%} of the total weight; lost: {why}"
+        return f". This is the objective of {here}{part}; lost: {why}"
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -266,7 +268,8 @@ class Federation:
 
         Clients answer nothing else before. Raises `ClientMismatch` if a client was started otherwise than the server,
         and `ClientInputError` if what it says of itself cannot be true: see `client_checks.check_joined`. Everyone must
-        answer; where a run is resumed with a quorum, as many as that asks for, and those that fail are lost.
+        answer; where a run is resumed with a quorum, as many as that asks for, and those that fail are lost. A client
+        whose policy refuses to take part is lost too, where there is a quorum and the others are one.
         """
         asked = self._exchanges.attendance.present(self.clients)
         enough = self._resuming and self.participation.is_tolerant
@@ -277,6 +280,8 @@ class Federation:
         for name in asked:
             if name not in found:
                 self._exchanges.attendance.lose(name, self.round, self._exchanges.missing[name])
+        if not enough and len(found) < len(asked):
+            self._check_enough(found, asked)
         check_joined(found, self.info)
         self._know(found)
         self._agree_on_names(self._session)
@@ -289,9 +294,18 @@ class Federation:
         call = Gather(self._session.join, version=__version__, protocols=prints, checkpointed=self.checkpointing)
         question = Question((call,), ("setup",), asked, SETUP_EXCHANGE + self._setups, setup=True)
         question.everyone, question.quorum, question.tolerant = everyone, quorum, tolerant
+        question.may_refuse = self.participation.is_tolerant
         question.patience = patience
         found = self._ask(question)
         return {} if found is None else found[0]
+
+    def _check_enough(self, found: Mapping[str, ClientInfo], asked: tuple[str, ...]) -> None:
+        """Raise QuorumNotReached if too few are left where some refused. Of clients that never joined nobody knows the
+        weight: then each counts the same."""
+        missing = {name: self._exchanges.missing[name] for name in asked if name not in found}
+        known = all(name in self.weights for name in asked)
+        share = self._exchanges.share(found) if known else len(found) / len(asked)
+        check_quorum(self.participation, self.round, len(found), len(asked), share, missing, missing)
 
     def _know(self, info: dict[str, ClientInfo]) -> None:
         self.info = {name: info[name] for name in self.clients if name in info}

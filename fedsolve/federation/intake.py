@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from fedsolve.errors import FedsolveError, TooLarge, WrongType
+from fedsolve.errors import ClientRefused, FedsolveError, TooLarge, WrongType
 from fedsolve.federation.calls import Call, Collector
 from fedsolve.federation.ledger import Receipts
 from fedsolve.typing import Value
@@ -60,13 +60,19 @@ class Intake:
     """Takes in the answers of one exchange.
 
     With `tolerant`, a client whose answer cannot be used is noted in `faults` and the others are taken in; otherwise
-    its error is raised.
+    its error is raised. With `may_refuse` this holds for a client whose policy refuses, and for no other.
     """
 
-    def __init__(self, calls: Sequence[Call[object]], collectors: Sequence[Collector[object]], tolerant: bool) -> None:
+    def __init__(
+        self,
+        calls: Sequence[Call[object]],
+        collectors: Sequence[Collector[object]],
+        tolerant: bool,
+        may_refuse: bool = False,
+    ) -> None:
         self.receipts = Receipts(len(calls))
         self.faults: dict[str, Fault] = {}
-        self.tolerant = tolerant
+        self.tolerant, self.may_refuse = tolerant, may_refuse
         self.collectors = collectors
         self._sinks = [
             (call.signature.returns, collector.add_reply, call)
@@ -117,7 +123,7 @@ class Intake:
 
     def fail(self, name: str, fault: Fault) -> None:
         """Leave this client out, or raise its error."""
-        if not self.tolerant:
+        if not self.tolerant and not (self.may_refuse and isinstance(fault.error, ClientRefused)):
             raise fault.error from fault.cause
         self.faults[name] = fault
 

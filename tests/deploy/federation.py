@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import fedsolve as fs
 from fedsolve.deploy.daemon import descendants
 from fedsolve.federation.participation import Replay
@@ -89,6 +91,14 @@ class Federation:
     def process(self, name: str, marked: str) -> int | None:
         """The process of a participant whose command has this in it."""
         return next((pid for pid in descendants(self.daemons[name].pid) if marked in command_line(pid)), None)
+
+    def kill(self, name: str) -> list[int]:
+        """Kill the process that watches a daemon, which then can end nothing; returns those that were below it."""
+        daemon = self.daemons.pop(name)
+        below = descendants(daemon.pid)
+        daemon.kill()
+        daemon.wait()
+        return below
 
     def write_run(self, name: str, algorithm: Mapping[str, Any], **tables: Any) -> Path:
         """The server's half of a run file."""
@@ -176,6 +186,25 @@ def federation(
                 os.kill(pid, signal.SIGKILL)
     assert not left, left
     assert set(statuses.values()) == {0}, statuses
+
+
+# ── a run that is long enough for something to happen, and may do without some ──
+
+ROUNDS = 60
+LONG: dict[str, Any] = {"run": {"rounds": ROUNDS, "tolerance": 0.0}}
+SOME: dict[str, Any] = {"participation": {"quorum": 0.5, "deadline": 5.0}}
+
+
+def check_replayed(running: Federation, run: Path, rounds: int = ROUNDS) -> None:
+    """The model is that of a run in this process in which the same sites answered."""
+    again = in_process(fs.AGD, running.hospitals, running.output(run) / "ledger.csv", rounds=rounds, tolerance=0.0)
+    assert np.array_equal(model_of(running, run).w, again.model.w)
+
+
+def check_undisturbed(running: Federation, run: Path, rounds: int = ROUNDS) -> None:
+    """The model is that of a run in this process in which nothing happened."""
+    again = in_process(fs.AGD, running.hospitals, rounds=rounds, tolerance=0.0)
+    assert np.array_equal(model_of(running, run).w, again.model.w)
 
 
 # ── what came out, and what should have ──

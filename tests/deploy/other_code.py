@@ -57,6 +57,8 @@ def spoiled(site: Any, answer: bytes, how: str) -> bytes:
         return b"garbage" * 40
     if how == "cut":
         return answer[: len(answer) // 2]
+    if how == "long":
+        return answer + b"\x00" * 64
     if how == "late":
         time.sleep(LATE)
     if how == "nan":

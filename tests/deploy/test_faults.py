@@ -8,27 +8,26 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-import fedsolve as fs
 from fedsolve.deploy.admin import Admin
 from fedsolve.deploy.job_folder import write_job
 from fedsolve.deploy.kit_settings import CONTROLLER
 from fedsolve.deploy.kits import open_kit
 from tests.deploy.federation import (
     LEAD,
+    LONG,
     MEMBER,
+    SOME,
     Federation,
+    check_replayed,
+    check_undisturbed,
     connected,
     federation,
     fedsolve,
     finished,
-    in_process,
     missing,
-    model_of,
     wait_until,
 )
 from tests.extras import optional
@@ -36,27 +35,11 @@ from tests.extras import optional
 optional("nvflare")
 pytestmark = pytest.mark.slow
 
-ROUNDS = 60
-LONG: dict[str, Any] = {"run": {"rounds": ROUNDS, "tolerance": 0.0}}
-SOME: dict[str, Any] = {"participation": {"quorum": 0.5, "deadline": 5.0}}
-
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
     with federation(tmp_path_factory.mktemp("federation")) as found:
         yield found
-
-
-def check_replayed(running: Federation, run: Path) -> None:
-    """The model is that of a run in this process in which the same sites answered."""
-    again = in_process(fs.AGD, running.hospitals, running.output(run) / "ledger.csv", rounds=ROUNDS, tolerance=0.0)
-    assert np.array_equal(model_of(running, run).w, again.model.w)
-
-
-def check_undisturbed(running: Federation, run: Path) -> None:
-    """The model is that of a run in this process in which nothing happened."""
-    again = in_process(fs.AGD, running.hospitals, rounds=ROUNDS, tolerance=0.0)
-    assert np.array_equal(model_of(running, run).w, again.model.w)
 
 
 def kill_computation(running: Federation, name: str) -> None:
