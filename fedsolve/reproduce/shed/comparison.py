@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from textwrap import fill
 from typing import Literal, TypeAlias
 
@@ -14,6 +15,7 @@ from fedsolve.reproduce.figures import Curve, distinct_looks, draw_curves, legen
 from fedsolve.reproduce.harness import Seeds
 from fedsolve.reproduce.result import Cell, Column, Measured
 from fedsolve.reproduce.shed.gaps import Optimum, Trace, optimum
+from fedsolve.reproduce.shed.kept_traces import kept
 from fedsolve.reproduce.shed.methods import Method
 from fedsolve.reproduce.shed.problems import Problem
 
@@ -40,6 +42,7 @@ class Comparison:
     abouts: Mapping[str, str]  # what each problem is, for seed 0
     most: int  # rounds that a method was given
     longer: Mapping[str, int] = field(default_factory=dict)  # by method, where it was given others
+    shared: Sequence[float] = ()  # processor seconds of each trace that was kept from an earlier experiment
 
     def measured(self, problem: str, method: str, counted: Counted, printed: float | str | None = None) -> Measured:
         """A count when the gap is reached; infinite where it is not reached."""
@@ -85,7 +88,16 @@ class Comparison:
         return (
             COUNTING,
             f"“Not reached” means not within {self.most:,} rounds{others}.",
+            *self._told_of_shared(),
             *(f"{name}: {about}." for name, about in self.abouts.items()),
+        )
+
+    def _told_of_shared(self) -> tuple[str, ...]:
+        if not self.shared:
+            return ()
+        return (
+            f"{len(self.shared)} runs were kept from earlier experiments with the same problem, method and split. The "
+            f"{sum(self.shared):,.0f} seconds that they took there are counted here too.",
         )
 
     def draw(self, figure: Figure) -> None:
@@ -119,16 +131,21 @@ def compare(
     }
     abouts: dict[str, str] = {}
     at, best = (-1, ""), None  # problems are large: one at a time
+    shared: list[float] = []
     for seed, case in seeds.over(cases):
         if best is None or at != (seed, case.problem):
             posed = problems[case.problem](seed)
             at, best = (seed, case.problem), _solved(posed)
             abouts.setdefault(case.problem, posed.about)
-        found = case.method.follow(best, gap=GAP, rounds=most, seed=seed)
-        for name, trace in zip(case.method.names, case.method.counted(found), strict=True):
+        run = partial(case.method.follow, best, gap=GAP, rounds=most, seed=seed)
+        found = kept(best, case.method.told(best, seed), GAP, case.method.limit(most), run)
+        if found.seconds_before is not None:
+            shared.append(found.seconds_before)
+        for name, trace in zip(case.method.names, case.method.counted(found.trace), strict=True):
             traces[case.problem, name].append(trace)
+    seeds.earlier.extend(shared)
     longer = {case.method.name: case.method.most for case in cases if case.method.most is not None}
-    return Comparison(traces, abouts, most, longer)
+    return Comparison(traces, abouts, most, longer, shared)
 
 
 @dataclass(frozen=True)
