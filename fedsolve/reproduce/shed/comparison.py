@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from fedsolve.report.figures import Figure, scale_axis
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.figures import Curve, distinct_looks, draw_curves, legend_below
 from fedsolve.reproduce.harness import Seeds
 from fedsolve.reproduce.result import Cell, Column, Measured
@@ -22,6 +22,7 @@ from fedsolve.reproduce.shed.problems import Problem
 GAP = 1e-10  # f − f*, of all counts
 FLOOR = 1e-14  # what is drawn of gaps that rounding made
 POINTS = 200  # of a curve, on a linear and on a logarithmic axis each
+LONGEST = 3.0  # times the median of the curves' ends: as far as an axis goes
 LETTERS = 90  # of all titles beside each other
 DEGRADED, NOT_DEGRADED = 1.5, 1.25  # times the rounds where agents are alike
 Counted: TypeAlias = Literal["iterations", "rounds", "vectors", "bytes", "hessians"]
@@ -109,8 +110,9 @@ class Comparison:
                 axis = grid[row][column]
                 found = {method: one for (where, method), one in self.traces.items() if where == problem}
                 draw_curves(axis, {name: _curve(one, counted) for name, one in found.items()}, over=label, looks=looks)
-                ends = [_counts(one, counted)[-1] for several in found.values() for one in several]
-                scale_axis(axis, [0, 1, *ends], ends, "{:,.0f}".format)  # AGD's thousands would squash the others
+                ends = [float(np.median([_counts(one, counted)[-1] for one in several])) for several in found.values()]
+                # AGD's thousands would squash the others: whoever needs far more leaves the panel.
+                axis.set_xlim(right=min(1.03 * max(ends), LONGEST * float(np.median(ends))))
                 axis.tick_params(labelsize=8)
                 axis.set_ylabel("f − f*" if column == 0 else "")
             grid[0][column].set_title(fill(problem, LETTERS // len(self.abouts)), fontsize=10)
