@@ -6,6 +6,7 @@ based on incremental Hessian eigenvector sharing. Automatica, 2024; arXiv:2202.0
 
 from fedsolve.reproduce.shed import (
     best,
+    conditioning,
     convex_theory,
     determinantal,
     fednl,
@@ -17,7 +18,6 @@ from fedsolve.reproduce.shed import (
     one_agent,
     other_gaps,
     rates,
-    remarks,
     renewal_sets,
     superlinear,
     sweeps,
@@ -25,6 +25,7 @@ from fedsolve.reproduce.shed import (
 
 __all__ = [
     "best",
+    "conditioning",
     "convex_theory",
     "determinantal",
     "fednl",
@@ -36,7 +37,6 @@ __all__ = [
     "one_agent",
     "other_gaps",
     "rates",
-    "remarks",
     "renewal_sets",
     "superlinear",
     "sweeps",
