@@ -19,11 +19,15 @@ GAPS = (1e-4, 1e-6, 1e-8)  # beside 1e-10
 IID, SKEWED = "iid, μ = {:g}", "one other class per agent, μ = {:g}"
 MUS = (1e-5, 1e-6)
 METHODS = [FIB, FIB_PLUS, GN, PATIENT, FEDNL]
-Answer = tuple[float, bool]  # a ratio of rounds, and what the rule says of it
+Answer = tuple[float, bool]  # a ratio of rounds or vectors, and what the rule says of it
 
 
 def _rounds(found: Comparison, problem: str, method: str, gap: float) -> Measured:
     return Measured(tuple(one.rounds(gap) for one in found.traces[problem, method]))
+
+
+def _vectors(found: Comparison, problem: str, method: str, gap: float) -> Measured:
+    return Measured(tuple(one.until(gap, one.vectors) for one in found.traces[problem, method]))
 
 
 def _answers(found: Comparison, mu: float, gap: float) -> dict[str, Answer]:
@@ -36,12 +40,14 @@ def _answers(found: Comparison, mu: float, gap: float) -> dict[str, Answer]:
     degraded, steady = at(skewed, PATIENT.name) / at(iid, PATIENT.name), at(skewed, FIB.name) / at(iid, FIB.name)
     slower = {one: at(one, FEDNL.name) / at(one, FIB.name) for one in (iid, skewed)}
     alike = [at(iid, one.name) for one in (FIB, FIB_PLUS, GN, PATIENT)]
+    sent = _vectors(found, iid, PATIENT.name, gap).median / _vectors(found, iid, FIB.name, gap).median
     return {
         f"GIANT degrades, at least {DEGRADED} times the rounds": (degraded, degraded >= DEGRADED),
         f"Fib-SHED does not, at most {NOT_DEGRADED} times": (steady, steady <= NOT_DEGRADED),
         f"iid, FedNL takes at least {LARGE} times Fib-SHED's rounds": (slower[iid], slower[iid] >= LARGE),
         f"one other class per agent, FedNL takes at least {LARGE} times": (slower[skewed], slower[skewed] >= LARGE),
         f"iid, the methods are within {SIMILAR:g} times": (max(alike) / min(alike), max(alike) <= SIMILAR * min(alike)),
+        "iid, GIANT sends less than Fib-SHED": (sent, sent < 1),
     }
 
 
