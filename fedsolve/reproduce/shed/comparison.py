@@ -42,7 +42,7 @@ class Comparison:
     traces: Mapping[tuple[str, str], Sequence[Trace]]
     abouts: Mapping[str, str]  # what each problem is, for seed 0
     most: int  # rounds that a method was given
-    longer: Mapping[str, int] = field(default_factory=dict)  # by method, where it was given others
+    longer: Mapping[str, Sequence[int]] = field(default_factory=dict)  # by method, where it was given others
     shared: Sequence[float] = ()  # processor seconds of each trace that was kept from an earlier experiment
 
     def measured(self, problem: str, method: str, counted: Counted, printed: float | str | None = None) -> Measured:
@@ -85,7 +85,8 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        others = "".join(f" ({name}: {rounds:,})" for name, rounds in self.longer.items())
+        limits = {name: " or ".join(f"{one:,}" for one in rounds) for name, rounds in self.longer.items()}
+        others = "".join(f" ({name}: {rounds})" for name, rounds in limits.items())
         return (
             COUNTING,
             f"“Not reached” means not within {self.most:,} rounds{others}.",
@@ -147,7 +148,11 @@ def compare(
         for name, trace in zip(case.method.names, case.method.counted(found.trace), strict=True):
             traces[case.problem, name].append(trace)
     seeds.earlier.extend(shared)
-    longer = {case.method.name: case.method.most for case in cases if case.method.most is not None}
+    longer: dict[str, list[int]] = {}
+    for case in cases:
+        limits = longer.setdefault(case.method.name, []) if case.method.most is not None else []
+        if case.method.most is not None and case.method.most not in limits:
+            limits.append(case.method.most)
     return Comparison(traces, abouts, most, longer, shared)
 
 

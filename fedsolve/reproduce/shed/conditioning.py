@@ -8,7 +8,7 @@ from fedsolve.reproduce.claims import spread, stated
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result
 from fedsolve.reproduce.shed.comparison import Make, compare
-from fedsolve.reproduce.shed.logistic import MOST, MOST_QUICK, PATIENT, posed
+from fedsolve.reproduce.shed.logistic import HURRIED, MOST, MOST_QUICK, PATIENT, posed
 from fedsolve.reproduce.shed.methods import FIB
 
 MILD, HARD = "iid, μ = 1e-5", "iid, μ = 1e-6"
@@ -27,7 +27,8 @@ def conditioning(seeds: Seeds, quick: bool) -> Result:
         name: partial(posed, dataset="fashion_mnist", mu=mu, iid=True, quick=quick)
         for name, mu in ((MILD, 1e-5), (HARD, 1e-6))
     }
-    found = compare(seeds, problems, [FIB, PATIENT], MOST_QUICK if quick else MOST)
+    methods = {MILD: [FIB, PATIENT], HARD: [FIB, HURRIED]}
+    found = compare(seeds, problems, methods, MOST_QUICK if quick else MOST)
     shed, giant = (found.between(HARD, MILD, one.name, "rounds") for one in (FIB, PATIENT))
     said = f"GIANT {spread(giant, 3)} times the rounds, Fib-SHED {spread(shed, 3)}"
     return Result(
