@@ -69,6 +69,8 @@ class MontDec:
     @client_step(sends="some eigenvectors and eigenvalues of its Hessian")
     def local_eigenpairs(self, client: Client, renewal: int, count: int | None, horizon: int | None) -> Increment:
         w, later = client.memory["w"], self.search.reply_bytes()  # of the gradient; for the search in the same round
+        if count is None:
+            horizon = client.vectors  # the next round renews: no more are needed than the link lets through
         return next_increment(self.loss, client, w, renewal, count, horizon, self.precision, later)
 
     # ── server ──

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fedsolve.curvature.eigenpairs import by_lanczos_of, lanczos_pays
 from fedsolve.errors import ConfigError
 from fedsolve.federation.client import Client
 from fedsolve.numerics.linalg import to_numpy
@@ -157,6 +158,7 @@ def _eigenpairs(A: Entries, rank: int) -> LowRank:
     full = A.symmetric().full()
     if not np.isfinite(full).all():  # a run that diverges: say so, where it will be seen
         return LowRank(np.full((A.n, rank), np.nan), np.full(rank, np.nan))
-    values, vectors = np.linalg.eigh(full)
+    found = by_lanczos_of(full, rank) if lanczos_pays(rank, A.n, A.n) else None
+    values, vectors = np.linalg.eigh(full) if found is None else found
     largest = np.argsort(-np.abs(values), kind="stable")[:rank]
     return LowRank(np.ascontiguousarray(vectors[:, largest]), values[largest])

@@ -132,13 +132,28 @@ def by_lanczos(rows: Array, l2: float, count: int) -> Eigenpairs | None:
     n = rows.shape[1]
     _check_finite(rows)
     product = LinearOperator((n, n), matvec=lambda v: rows.T @ (rows @ v), dtype=np.float64)
-    chance = np.random.default_rng(0)  # its own, so that the same matrix gives the same bits
-    try:
-        values, vectors = eigsh(product, k=count, which="LA", v0=chance.standard_normal(n), tol=0.0, rng=chance)
-    except ArpackError:
+    found = _arpack(product, count, "LA")
+    if found is None:
         return None
+    values, vectors = found
     pairs = _sorted(values + l2, vectors, rest=None)
     return Eigenpairs(pairs.values, pairs.vectors, None, l2)  # λ_n ≥ l2 is all that is known of the least
+
+
+def by_lanczos_of(full: Array, count: int) -> tuple[Array, Array] | None:
+    """The `count` eigenpairs of largest magnitude of a finite symmetric matrix; None where that does not succeed (as
+    with zeros), or would not give the same bits again."""
+    return _arpack(full, count, "LM") if SEEDED else None
+
+
+def _arpack(matrix: Array | LinearOperator, count: int, which: str) -> tuple[Array, Array] | None:
+    chance = np.random.default_rng(0)  # its own, so that the same matrix gives the same bits
+    v0 = chance.standard_normal(matrix.shape[0])
+    try:
+        values, vectors = eigsh(matrix, k=count, which=which, v0=v0, tol=0.0, rng=chance)
+    except ArpackError:
+        return None
+    return values, vectors
 
 
 def lanczos_pays(count: int, samples: int, n: int) -> bool:

@@ -61,6 +61,7 @@ def describe(outcome: Outcome, command: str) -> dict[str, object]:
         "notes": list(result.notes),
         "printed_by": result.printed_by,
         "seconds": outcome.seconds,
+        "processor_seconds": outcome.processor,
         "command": command,
         "version": __version__,
     }

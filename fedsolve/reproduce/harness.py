@@ -8,9 +8,10 @@ def table3(seeds: Seeds, quick: bool) -> Result:
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,10 +29,14 @@ def _nobody_watches(done: int, total: int, what: str) -> None:
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds of an experiment. Iterating over them advances the progress bar."""
+    """The seeds of an experiment. Iterating over them advances the progress bar.
+
+    earlier  processor seconds of what the experiment found done by an earlier one
+    """
 
     seeds: tuple[int, ...]
     on_step: OnStep = _nobody_watches
+    earlier: list[float] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.seeds)
@@ -95,7 +100,12 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of an experiment, with the seeds it ran and the time it took."""
+    """The result of an experiment, with the seeds it ran and the time it took.
+
+    seconds    on the clock
+    processor  seconds of processor time, of all threads and ended child processes: what it takes whoever else is busy,
+               and whatever part of it an earlier experiment had done
+    """
 
     experiment: Experiment
     result: Result
@@ -103,6 +113,7 @@ class Outcome:
     quick: bool
     seconds: float
     full: bool = False
+    processor: float = 0.0
 
 
 _known: dict[str, Experiment] = {}
@@ -157,7 +168,12 @@ def perform(
         said = "--full and --quick exclude each other" if quick else f"{what.name} has no full form (known: {others})"
         raise ConfigError(said)
     chosen = tuple(range(count))
-    began = time.perf_counter()
+    began, busy = time.perf_counter(), _processor_time()
     watched = Seeds(chosen, on_step)
     result = what.run(watched, quick) if full is None or what.full is None else what.full(watched, full)
-    return Outcome(what, result, chosen, quick, time.perf_counter() - began, full is not None)
+    took, used = time.perf_counter() - began, _processor_time() - busy + sum(watched.earlier)
+    return Outcome(what, result, chosen, quick, took, full is not None, used)
+
+
+def _processor_time() -> float:
+    return sum(os.times()[:4])

@@ -92,7 +92,8 @@ class Judged:
         found: dict[str, object] = {"place": one.place, "says": one.says, "rule": one.rule, "answer": self.answer}
         found |= {"said": list(self.said), "explanation": one.explanation, "untestable": one.untestable}
         if run is not None:
-            found |= {"command": run.command, "seeds": run.seeds, "version": run.version, "seconds": run.seconds}
+            found |= {"command": run.command, "seeds": run.seeds, "version": run.version}
+            found |= {"seconds": run.seconds, "clock": run.clock}
         return found
 
 

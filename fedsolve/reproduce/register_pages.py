@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedsolve.reproduce.register import PACKAGES, Answer, Judged, judged
+from fedsolve.reproduce.saved_results import Saved
 from fedsolve.wire.storage import write_atomically
 
 ORDER: tuple[Answer, ...] = ("yes", "NO", "open", "not run", "not testable")
@@ -40,9 +41,15 @@ def page(paper: str) -> str:
         lines.append("| " + " | ".join(map(_cell, (it.place, it.says, it.rule, answer, said, it.experiment))) + " |")
     runs = {one.statement.experiment: one.saved for one in found if one.saved is not None}
     if runs:
-        lines += ["", "| experiment | command | seeds | seconds | version | date |", "|---|---|---|---|---|---|"]
         lines += [
-            f"| {name} | `{run.command}` | {run.seeds} | {run.seconds:g} | {run.version} | {run.date} |"
+            "",
+            "Seconds are processor time; “elapsed” marks older runs, whose seconds were taken from the clock.",
+            "",
+            "| experiment | command | seeds | seconds | version | date |",
+            "|---|---|---|---|---|---|",
+        ]
+        lines += [
+            f"| {name} | `{run.command}` | {run.seeds} | {_seconds(run)} | {run.version} | {run.date} |"
             for name, run in runs.items()
         ]
     return "\n".join(lines) + "\n"
@@ -57,6 +64,10 @@ def write_pages(folder: Path) -> list[Path]:
             write_atomically(path, page(paper).encode())
             paths.append(path)
     return paths
+
+
+def _seconds(run: Saved) -> str:
+    return f"{run.seconds:g}" + ("" if run.clock == "processor" else " elapsed")
 
 
 def _cell(text: str) -> str:

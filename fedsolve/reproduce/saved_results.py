@@ -25,6 +25,8 @@ from fedsolve.wire.storage import write_atomically
 class Saved:
     """What is kept of a run of an experiment.
 
+    seconds   of processor time, of all threads and child processes, and of what it shared with earlier experiments
+    clock     "processor"; in older files, which do not say, "wall": their seconds are those on the clock
     verdicts  by claim; of a verdict in the table, "first cell of its row: heading of its column"
     """
 
@@ -38,6 +40,7 @@ class Saved:
     headings: list[str]
     lines: list[list[str]]
     notes: list[str]
+    clock: str = "wall"
 
 
 def save(outcome: Outcome, folder: Path, command: str) -> Path:
@@ -54,7 +57,8 @@ def save(outcome: Outcome, folder: Path, command: str) -> Path:
         "name": outcome.experiment.name,
         "command": command,
         "seeds": len(outcome.seeds),
-        "seconds": float(f"{outcome.seconds:.3g}"),
+        "seconds": float(f"{outcome.processor:.3g}"),
+        "clock": "processor",
         "version": __version__,
         "date": datetime.now(UTC).date().isoformat(),
         "verdicts": {claim: {"holds": one.holds, "said": one.said} for claim, one in verdicts.items()},

@@ -78,6 +78,7 @@ def test_saved_results_are_small_and_say_where_they_are_from() -> None:
         assert "--quick" not in found.command
         assert found.seeds >= 1
         assert found.seconds > 0
+        assert found.clock in ("processor", "wall")
         assert found.version.split(".")[0].isdigit()
         assert found.verdicts
         assert all(one.said for one in found.verdicts.values())

@@ -6,6 +6,7 @@ based on incremental Hessian eigenvector sharing. Automatica, 2024; arXiv:2202.0
 
 from fedsolve.reproduce.shed import (
     best,
+    conditioning,
     convex_theory,
     determinantal,
     fednl,
@@ -17,6 +18,7 @@ from fedsolve.reproduce.shed import (
     messages,
     newton_rounds,
     one_agent,
+    other_gaps,
     proofs_convex,
     proofs_least_squares,
     proofs_rates,
@@ -29,6 +31,7 @@ from fedsolve.reproduce.shed import (
 
 __all__ = [
     "best",
+    "conditioning",
     "convex_theory",
     "determinantal",
     "fednl",
@@ -40,6 +43,7 @@ __all__ = [
     "messages",
     "newton_rounds",
     "one_agent",
+    "other_gaps",
     "proofs_convex",
     "proofs_least_squares",
     "proofs_rates",

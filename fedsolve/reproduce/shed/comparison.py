@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from textwrap import fill
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from fedsolve.report.figures import Figure, scale_axis
+from fedsolve.report.figures import Figure
 from fedsolve.reproduce.figures import Curve, distinct_looks, draw_curves, legend_below
 from fedsolve.reproduce.harness import Seeds
 from fedsolve.reproduce.result import Cell, Column, Measured
 from fedsolve.reproduce.shed.gaps import Optimum, Trace, optimum
+from fedsolve.reproduce.shed.kept_traces import kept
 from fedsolve.reproduce.shed.methods import Method
 from fedsolve.reproduce.shed.problems import Problem
 
 GAP = 1e-10  # f − f*, of all counts
 FLOOR = 1e-14  # what is drawn of gaps that rounding made
 POINTS = 200  # of a curve, on a linear and on a logarithmic axis each
+LONGEST = 3.0  # times the median of the curves' ends: as far as an axis goes
 LETTERS = 90  # of all titles beside each other
 DEGRADED, NOT_DEGRADED = 1.5, 1.25  # times the rounds where agents are alike
 Counted: TypeAlias = Literal["iterations", "rounds", "vectors", "bytes", "hessians"]
@@ -39,7 +42,8 @@ class Comparison:
     traces: Mapping[tuple[str, str], Sequence[Trace]]
     abouts: Mapping[str, str]  # what each problem is, for seed 0
     most: int  # rounds that a method was given
-    longer: Mapping[str, int] = field(default_factory=dict)  # by method, where it was given others
+    longer: Mapping[str, Sequence[int]] = field(default_factory=dict)  # by method, where it was given others
+    shared: Sequence[float] = ()  # processor seconds of each trace that was kept from an earlier experiment
 
     def measured(self, problem: str, method: str, counted: Counted, printed: float | str | None = None) -> Measured:
         """A count when the gap is reached; infinite where it is not reached."""
@@ -81,11 +85,21 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        others = "".join(f" ({name}: {rounds:,})" for name, rounds in self.longer.items())
+        limits = {name: " or ".join(f"{one:,}" for one in rounds) for name, rounds in self.longer.items()}
+        others = "".join(f" ({name}: {rounds})" for name, rounds in limits.items())
         return (
             COUNTING,
             f"“Not reached” means not within {self.most:,} rounds{others}.",
+            *self._told_of_shared(),
             *(f"{name}: {about}." for name, about in self.abouts.items()),
+        )
+
+    def _told_of_shared(self) -> tuple[str, ...]:
+        if not self.shared:
+            return ()
+        return (
+            f"{len(self.shared)} runs were kept from earlier experiments with the same problem, method and split. The "
+            f"{sum(self.shared):,.0f} seconds that they took there are counted here too.",
         )
 
     def draw(self, figure: Figure) -> None:
@@ -97,8 +111,10 @@ class Comparison:
                 axis = grid[row][column]
                 found = {method: one for (where, method), one in self.traces.items() if where == problem}
                 draw_curves(axis, {name: _curve(one, counted) for name, one in found.items()}, over=label, looks=looks)
-                ends = [_counts(one, counted)[-1] for several in found.values() for one in several]
-                scale_axis(axis, [0, 1, *ends], ends, "{:,.0f}".format)  # AGD's thousands would squash the others
+                ends = [float(np.median([_counts(one, counted)[-1] for one in several])) for several in found.values()]
+                # AGD's thousands would squash the others: whoever needs far more leaves the panel.
+                longest = min(1.03 * max(ends), LONGEST * float(np.median(ends)))
+                axis.set_xlim(-0.02 * longest, longest)
                 axis.tick_params(labelsize=8)
                 axis.set_ylabel("f − f*" if column == 0 else "")
             grid[0][column].set_title(fill(problem, LETTERS // len(self.abouts)), fontsize=10)
@@ -119,16 +135,25 @@ def compare(
     }
     abouts: dict[str, str] = {}
     at, best = (-1, ""), None  # problems are large: one at a time
+    shared: list[float] = []
     for seed, case in seeds.over(cases):
         if best is None or at != (seed, case.problem):
             posed = problems[case.problem](seed)
             at, best = (seed, case.problem), _solved(posed)
             abouts.setdefault(case.problem, posed.about)
-        found = case.method.follow(best, gap=GAP, rounds=most, seed=seed)
-        for name, trace in zip(case.method.names, case.method.counted(found), strict=True):
+        run = partial(case.method.follow, best, gap=GAP, rounds=most, seed=seed)
+        found = kept(best, case.method.told(best, seed), GAP, case.method.limit(most), run)
+        if found.seconds_before is not None:
+            shared.append(found.seconds_before)
+        for name, trace in zip(case.method.names, case.method.counted(found.trace), strict=True):
             traces[case.problem, name].append(trace)
-    longer = {case.method.name: case.method.most for case in cases if case.method.most is not None}
-    return Comparison(traces, abouts, most, longer)
+    seeds.earlier.extend(shared)
+    longer: dict[str, list[int]] = {}
+    for case in cases:
+        limits = longer.setdefault(case.method.name, []) if case.method.most is not None else []
+        if case.method.most is not None and case.method.most not in limits:
+            limits.append(case.method.most)
+    return Comparison(traces, abouts, most, longer, shared)
 
 
 @dataclass(frozen=True)

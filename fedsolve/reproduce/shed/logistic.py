@@ -35,7 +35,8 @@ FEATURES = 300  # of images
 MOST, MOST_QUICK = 1600, 250  # rounds that a method is given
 IID, SKEWED = "iid", "one other class per agent"
 PATIENT = replace(GIANT_OWN, most=6000)  # 2,000 iterations, to measure how much slower it is
-SLOW = [MONT_DEC, *(replace(one, most=3000) for one in (HEAVY, AGD_))]
+HURRIED = replace(GIANT_OWN, most=3000)  # where 6,000 do not suffice either (seen on one split), or agents are many
+FAR_AWAY = [replace(one, most=800) for one in (MONT_DEC, HEAVY, AGD_)]  # after 1,600 rounds they still have 1e-3 to go
 
 
 def posed(seed: int, dataset: str, mu: float, iid: bool, quick: bool) -> Problem:
@@ -73,11 +74,12 @@ def _learned(found: Comparison, problem: str) -> str:
     return f"{problem}: Fib-SHED takes {spread(shed)} iterations, FedNL {other}."
 
 
-WITH_GN = [FIB, FIB_PLUS, GN, SLOW[0], PATIENT, FEDNL, *SLOW[1:], FIB_PIPELINED, OURS]
-WITHOUT_GN = [one for one in WITH_GN if one is not GN]
+WITH_GN = [FIB, FIB_PLUS, GN, FAR_AWAY[0], PATIENT, FEDNL, *FAR_AWAY[1:], FIB_PIPELINED, OURS]
+WITH_GN_HURRIED = [HURRIED if one is PATIENT else one for one in WITH_GN]
+WITHOUT_GN = [one for one in WITH_GN_HURRIED if one is not GN]
 for _figure, _dataset, _called, _mu, _methods, _takes in (
     (8, "fashion_mnist", "Fashion-MNIST", 1e-5, WITH_GN, "60 min"),
-    (9, "fashion_mnist", "Fashion-MNIST", 1e-6, WITH_GN, "60 min"),
+    (9, "fashion_mnist", "Fashion-MNIST", 1e-6, WITH_GN_HURRIED, "60 min"),
     (12, "emnist_digits", "EMNIST digits", 1e-5, WITHOUT_GN, "30 min"),
     (13, "emnist_digits", "EMNIST digits", 1e-6, WITHOUT_GN, "30 min"),
 ):
@@ -93,6 +95,7 @@ for _figure, _dataset, _called, _mu, _methods, _takes in (
 # ── Figures 10, 11 and 14 ──
 
 MILD, HARD = "μ = 1e-5", "μ = 1e-8"
+ENOUGH = 4400  # rounds for FedNL, to say whether it is more than 8 times slower
 SLOWER: Mapping[Method, float] = {FIB: 2.5, FEDNL: 8.0}  # times at μ = 1e-8, according to the paper
 
 
@@ -109,9 +112,9 @@ def fig10(seeds: Seeds, quick: bool) -> Result:
         name: partial(posed, dataset="fashion_mnist", mu=mu, iid=False, quick=quick)
         for name, mu in ((MILD, 1e-5), (HARD, 1e-8))
     }
-    found = compare(seeds, problems, [FIB, replace(FEDNL, most=8000), OURS], MOST)
+    found = compare(seeds, problems, [FIB, replace(FEDNL, most=ENOUGH), OURS], MOST)
     shed, learned = (found.between(HARD, MILD, one.name, "iterations") for one in SLOWER)
-    least = 8000 / found.measured(MILD, FEDNL.name, "rounds").median
+    least = ENOUGH / found.measured(MILD, FEDNL.name, "rounds").median
     known = np.isfinite(learned.median)
     said = f"{spread(learned, 3)} times" if known else f"more than {number(least, 3)} times, where it was stopped"
     enough = learned.median > SLOWER[FEDNL] if known else True if least > SLOWER[FEDNL] else None

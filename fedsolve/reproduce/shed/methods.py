@@ -44,13 +44,21 @@ class Method:
         """The entries of a comparison."""
         return (self.name, f"{self.name}, pipelined") if self.rides else (self.name,)
 
+    def limit(self, rounds: float) -> float:
+        """Exchanges after which it is stopped, where others have this limit."""
+        return (self.most or rounds) / (2 if self.rides else 1)
+
+    def told(self, best: Optimum, seed: int) -> str:
+        """All that a trace depends on beside the problem."""
+        made = repr(self.make(best.loss)) if self.tuned is None else self.tuned.__qualname__
+        return f"{made} {self.link!r} {seed}"
+
     def follow(self, best: Optimum, *, gap: float, rounds: float, seed: int) -> Trace:
         clients = best.clients
         if self.link is not None:
             clients = [Client(one.name, one.X, one.y, link=self.link) for one in clients]
         algorithm = self.make(best.loss) if self.tuned is None else self.tuned(best)
-        limit = (self.most or rounds) / (2 if self.rides else 1)
-        return follow(algorithm, replace(best, clients=clients), gap=gap, rounds=limit, seed=seed)
+        return follow(algorithm, replace(best, clients=clients), gap=gap, rounds=self.limit(rounds), seed=seed)
 
     def counted(self, trace: Trace) -> tuple[Trace, ...]:
         """The trace of each entry."""

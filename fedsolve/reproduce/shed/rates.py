@@ -16,7 +16,7 @@ from fedsolve.diagnose import periodic_bound
 from fedsolve.report.figures import Figure
 from fedsolve.report.tables import number
 from fedsolve.reproduce.claims import spread, stated
-from fedsolve.reproduce.figures import Curve, draw_curves, over_rounds
+from fedsolve.reproduce.figures import Curve, distinct_looks, draw_curves, legend_below, over_rounds
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.iterates import iterates
 from fedsolve.reproduce.result import Cell, Column, Measured, Result
@@ -66,13 +66,19 @@ def fig4(seeds: Seeds, quick: bool) -> Result:
         claims.append((f"{data}: both are very similar", stated(near, said, quick)))
 
     def draw(figure: Figure) -> None:
-        for axis, data in zip(figure.subplots(1, len(made), squeeze=False)[0], made, strict=True):
+        axes = figure.subplots(1, len(made), squeeze=False)[0]
+        looks = distinct_looks(list(SHIFTS))
+        looks[list(SHIFTS)[-1]]["linestyle"] = "--"  # where both are the same, both are seen
+        for axis, data in zip(axes, made, strict=True):
             curves = {name: over_rounds([one.errors for one in traces[data, name]]) for name in SHIFTS}
-            draw_curves(axis, curves)
+            draw_curves(axis, curves, looks=looks)
             axis.set_title(data, fontsize=10)
             axis.set_ylabel("‖θ − θ*‖")
-            axis.set_ylim(bottom=LEAST * scales[data])
-            axis.legend(frameon=False)
+            least = LEAST * scales[data]
+            axis.set_ylim(bottom=least)
+            above = [sum(e > least for e in one.errors) for name in SHIFTS for one in traces[data, name]]
+            axis.set_xlim(right=max(above) + 2)
+        legend_below(figure, list(axes))
 
     whole = "{:.0f}".format
     return Result(
@@ -137,14 +143,15 @@ PERIODS = {LEAST_SQUARES: 35, LOGISTIC: 25}
 
 
 def _draw_periodic(runs: Mapping[str, list[_Rates]], figure: Figure) -> None:
-    for axis, (case, found) in zip(figure.subplots(1, len(runs)), runs.items(), strict=True):
+    axes = figure.subplots(1, len(runs))
+    for axis, (case, found) in zip(axes, runs.items(), strict=True):
         lines = [[one.errors[0] * one.bound**t for t in range(len(one.errors))] for one in found]
         errors = [[max(e, LEAST * one.errors[0]) for e in one.errors] for one in found]
         gaps: list[list[float]] = [[max(gap, 1e-16) for gap in one.gaps] for one in found]
         curves: dict[str, Curve] = {"‖θ − θ*‖": over_rounds(errors), "f − f*": over_rounds(gaps)}
         draw_curves(axis, {**curves, "slope of ā_T": over_rounds(lines)}, over="iterations")
         axis.set_title(f"{case}, T = {PERIODS[case]}", fontsize=10)
-        axis.legend(frameon=False)
+    legend_below(figure, list(axes))
 
 
 @experiment(
