@@ -13,6 +13,7 @@ from fedsolve.typing import Array
 
 MOST, ABOUT, SHARE = 10, 4.0, 0.25  # vectors at most, and on average, according to the paper; and how near is “about”
 RARE = 0.001
+POINT = 1.95  # Kolmogorov's 99.9 % point, times √draws
 
 
 def at_least(k: int, d0: float = 2.0, gain: float = 5.0) -> float:
@@ -31,6 +32,10 @@ def links(seeds: Seeds, quick: bool) -> Result:
     said = f"more with probability {beyond:.1g}"
     claims.add("from 0 to 10 vectors, but for one draw in a thousand", beyond <= RARE, said)
     claims.add("never more than 10", beyond == 0, said)
+    shares = [float((draws >= k).mean()) for k in range(1, 30)]
+    apart = max(abs(one - at_least(k)) for k, one in enumerate(shares, 1))
+    said = f"Kolmogorov's distance is {apart:.4f}, its 99.9 % point {POINT / np.sqrt(len(draws)):.4f}"
+    claims.add("(38): the library's draws have its distribution", apart <= POINT / np.sqrt(len(draws)), said)
     return Result(
         columns=(Column("vectors"), Column("probability", "{:.4f}".format), Column("share of draws", "{:.4f}".format)),
         rows=[(k, at_least(k) - at_least(k + 1), float((draws == k).mean())) for k in range(MOST + 2)],

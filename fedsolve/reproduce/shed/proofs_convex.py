@@ -27,7 +27,7 @@ NEEDED, ALSO = (
     "(29): with ρ = 0.99 λ_{q+1}, λ_min(Ĥ_i − H_i) = −0.01 λ_{q+1}",
     "Lemma 12's sketch: ρ = λ_q also gives Ĥ ≥ H",
 )
-SLOWER = "the Hessian changes more slowly near the solution"
+SLOWER, SINCE = "the Hessian changes more slowly near the solution", "‖θ^k − θ^t‖ is largest in the first iterations"
 FIRST_9, SECOND_9, THIRD_9 = "Theorem 9: the first inequality", "Theorem 9: ‖I − ηĤ^-1 H‖", "Theorem 9: ‖Ĥ − H(θ^t)‖"
 GAP_9 = "Theorem 9: ‖Ĥ_i − H_i(θ^k)‖ = ρ_i − λ_n,i"
 DECREMENT, LEMMA_11 = "Lemma 11: gᵀp = gᵀĤ^-1 g = pᵀĤp", "Lemma 11 on these problems: γ_t of (40)"
@@ -48,6 +48,7 @@ CHECKS = (
     Check("section 5", NEEDED, "off", EXACT),
     Check("Lemma 12", ALSO),
     Check("section 5", SLOWER, "times", 0.01),
+    Check("section 5.1", SINCE, "times", 0.01),
     *(Check("Theorem 9", name) for name in (FIRST_9, SECOND_9, THIRD_9)),
     Check("Theorem 9", GAP_9, "off", EXACT),
     Check("Lemma 11", DECREMENT, "off", EXACT),
@@ -216,6 +217,8 @@ def measured(seed: int) -> dict[str, float]:
         worst.add(GRADIENT, norm(steps[-1].g) / norm(steps[0].g))
         changes = [norm_2(of.hessian(one.after) - of.hessian(one.w)) for one in steps]
         worst.add(SLOWER, max(changes[-5:]) / max(changes[:5]))
+        since = [norm(one.w - one.renewed) for one in steps]
+        worst.add(SINCE, max(since[-PERIOD:]) / max(since[:PERIOD]))
     worst.add(EXAMPLE_11, disjoint()[0])
     worst.add(OWN_11, disjoint()[1])
     worst.add(FIFTY_FOUR, conditions(rng, printed=True))

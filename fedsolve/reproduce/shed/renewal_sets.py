@@ -61,6 +61,13 @@ def fig3(seeds: Seeds, quick: bool) -> Result:
     claims.add("(c) C_j = F_1 + … + F_j, then every n − 1", c == fibonacci_sums(N, last), _listed(c))
     widest = max(after - before for before, after in pairwise(c))
     claims.add("Assumption 3: the gaps of (c) are bounded", widest <= N - 1, f"at most {widest} for n = {N}")
+    delays = [t - max(one for one in c if one <= t) for t in range(1, last + 1)]
+    said = f"t − k_t is at most {max(delays)}, one less than the largest gap, {widest}"
+    claims.add("Assumption 3: so is the delay", max(delays) == widest - 1, said)
+    steady = [0.9**t for t in range(3 * N)]  # the norm falls by the same share: no renewal by progress
+    first = next(t for t in range(2, 3 * N) if GradientNorm().due(t, 1, N, steady[:t]))
+    said = f"with steady progress after {first - 1} iterations for n = {N}"
+    claims.add("GN-SHED renews after n iterations at the latest", first - 1 == N, said)
     return Result(
         columns=(Column("rule"), Column("renewals")),
         rows=[(name, _listed(one, 12)) for name, one in found.items()],
