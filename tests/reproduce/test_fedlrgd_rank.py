@@ -166,8 +166,17 @@ def test_sentences_about_the_histograms() -> None:
         "CIFAR-105": False,
         "2d6": False,
         "the networks have p = 623,290 and 1,553,220 weights7": True,
+        "CIFAR-108": False,  # 0.1 against 0.1
     }
     assert not [claim for claim in dict(sentences({"1a": [half]}, quick=False)) if claim.startswith("1")]
+    learned = rank_runs.Ranks((1,) * 20, 0, 0.9, 0.6, 1.0)
+    better = rank_runs.Ranks((1,) * 20, 0, 0.99, 0.65, 1.0)
+    compared = dict(sentences({"1b": [half], "1h": [wide], "2b": [learned], "2d": [better]}, quick=False))
+    assert compared["1h: two hidden layers raise the median rank by at most 3"].holds is True  # 3 against 5.5
+    assert compared["CIFAR-10: training accuracies are usually higher than test accuracies"].holds is True
+    slightly = "CIFAR-10: test accuracies are slightly higher with ReLU units, by at most 10 points"
+    assert compared[slightly].holds is True
+    assert dict(sentences({"2b": [guessing], "2d": [better]}, quick=False))[slightly].holds is None
 
 
 def test_the_full_form_goes_on_where_it_stopped(trained: list[tuple[Training, int]], tmp_path: Path) -> None:

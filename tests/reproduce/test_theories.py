@@ -1,4 +1,4 @@
-"""`nonparametric-theory`, `fedlrgd-theory` and `ffgb-lemmas`: what they measure with, against other means."""
+"""Theories of Su, Xu and Yang, of FedLRGD (`-proofs`, too) and of FFGB: what they measure with, by other means."""
 
 from __future__ import annotations
 
@@ -14,7 +14,20 @@ from fedsolve.closed_forms.methods import LocalSteps, ProximalStep
 from fedsolve.complexity.fedlrgd_theory import SmoothProblem, fedlrgd_rank
 from fedsolve.losses import Logistic
 from fedsolve.reproduce import find, perform
-from fedsolve.reproduce.fedlrgd import theory_orders, theory_smoothness, theory_times
+from fedsolve.reproduce.fedlrgd import (
+    proofs_algorithm,
+    proofs_covers,
+    proofs_growth,
+    proofs_ledger,
+    proofs_monomials,
+    proofs_pieces,
+    proofs_rank,
+    proofs_scaling,
+    proofs_times,
+    theory_orders,
+    theory_smoothness,
+    theory_times,
+)
 from fedsolve.reproduce.ffgb import lemmas
 from fedsolve.reproduce.ffgb.oracles import ScaleOracle
 from fedsolve.reproduce.ffgb.theory_problems import POINTS, same_inputs
@@ -27,6 +40,19 @@ NOT_SO = {  # what is known not to hold, in every seed
         theory_smoothness.CONDITION.claim,
         theory_times.QUANTILE.claim,
         theory_orders.PRINTED.claim,
+    },
+    "fedlrgd-proofs": {
+        proofs_algorithm.PRINTED.claim,
+        proofs_covers.NUMBER.claim,
+        proofs_growth.EARLY.claim,
+        proofs_ledger.CONVEX.claim,
+        proofs_monomials.EQUAL.claim,
+        proofs_monomials.INVERTIBLE.claim,
+        proofs_pieces.PRINTED.claim,
+        proofs_rank.ONLY.claim,
+        proofs_rank.TOGETHER.claim,
+        proofs_scaling.PRINTED.claim,
+        proofs_times.BEYOND.claim,
     },
     "ffgb-lemmas": {
         lemmas.DIRACS.claim,
@@ -48,6 +74,8 @@ def test_quick(name: str) -> None:
         theory_rates.FINITE.claim,
         theory_rates.COUPONS.claim,
         theory_times.QUEUE.claim,
+        proofs_times.STABLE.claim,
+        proofs_times.UNSTABLE.claim,
     }
     assert NOT_SO[name] <= left <= NOT_SO[name] | by_draws
     claims = [claim for claim, _ in outcome.result.claims]
@@ -97,26 +125,26 @@ def test_derivatives_of_the_entropy_loss() -> None:
     """Equation (69) against differences of the gradient."""
     rng = np.random.default_rng(2)
     x, y, theta, step = rng.random((5, 3)), rng.random(5), rng.uniform(-1, 1, (5, 3)), 1e-6
-    found = theory_smoothness._derivatives(x, y, theta)
+    found = theory_smoothness.derivatives(x, y, theta)
     for j in range(3):
         moved = np.eye(3)[j] * step
-        ahead, behind = (theory_smoothness._gradient(x + s * moved, y, theta)[:, 0] for s in (1, -1))
+        ahead, behind = (theory_smoothness.gradient(x + s * moved, y, theta)[:, 0] for s in (1, -1))
         np.testing.assert_allclose(found[:, j], (ahead - behind) / (2 * step), atol=1e-8)
-    ahead, behind = (theory_smoothness._gradient(x, y + s * step, theta)[:, 0] for s in (1, -1))
+    ahead, behind = (theory_smoothness.gradient(x, y + s * step, theta)[:, 0] for s in (1, -1))
     np.testing.assert_allclose(found[:, 3], (ahead - behind) / (2 * step), atol=1e-8)
 
 
 def test_the_auxiliary_function_by_hand() -> None:
-    assert theory_times._auxiliary(1, 7.0) == 1  # an exponential distribution has no memory
-    assert theory_times._auxiliary(3, 2.0) == pytest.approx(1 + 2 / 2 + 2 / 4)
-    assert theory_times._auxiliary(4, 3.0) == pytest.approx(stats.gamma(4).sf(3.0) / stats.gamma(4).pdf(3.0))
+    assert theory_times.auxiliary(1, 7.0) == 1  # an exponential distribution has no memory
+    assert theory_times.auxiliary(3, 2.0) == pytest.approx(1 + 2 / 2 + 2 / 4)
+    assert theory_times.auxiliary(4, 3.0) == pytest.approx(stats.gamma(4).sf(3.0) / stats.gamma(4).pdf(3.0))
 
 
-def test_the_second_entry_of_equation_47() -> None:
+def test_thesecond_entry_of_equation_47() -> None:
     """It is the rank itself where it is the larger one."""
     one = SmoothProblem(2, 1, 5.5, 1.0, 10.0, 0.1, 1.0)
-    assert theory_orders._second_entry(one, 1e-3) > theory_orders._smallest_rank(one)
-    assert math.ceil(theory_orders._second_entry(one, 1e-3)) == fedlrgd_rank(one, 1e-3)
+    assert theory_orders.second_entry(one, 1e-3) > theory_orders._smallest_rank(one)
+    assert math.ceil(theory_orders.second_entry(one, 1e-3)) == fedlrgd_rank(one, 1e-3)
 
 
 # ── FFGB ──

@@ -67,12 +67,14 @@ class _PaddedCNN(Architecture):
 
 @dataclass(frozen=True)
 class Training:
-    """A network to train: on which images, with which optimiser, for how many epochs."""
+    """A network to train: on which images, with which optimiser, for how many epochs, by which loss."""
 
     data: Literal["mnist", "cifar10"]
     architecture: Architecture
     optimiser: Literal["Adam", "RMSprop"] = "Adam"
     epochs: int = 25
+    batch: int = BATCH
+    loss: Literal["cross-entropy", "squared"] = "cross-entropy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +119,10 @@ def cnn(activation: str = "sigmoid") -> Architecture:
 
 
 def train(what: Training, given: Images, seed: int, device: str = "cpu") -> Trained:
-    """Minimise the cross-entropy, epoch by epoch over shuffled batches."""
+    """Minimise the loss, epoch by epoch over shuffled batches."""
     torch = torch_library()
     net = flat_module(what.architecture, given.X.shape[1], CLASSES)
+    loss = squared_loss if what.loss == "squared" else torch.nn.functional.cross_entropy
     rng = np.random.default_rng([seed, 0])
     X, y = (torch.as_tensor(np.ascontiguousarray(one), device=device) for one in (given.X, given.y))
     w = torch.tensor(glorot(net, rng), dtype=torch.float32, device=device, requires_grad=True)
@@ -129,13 +132,20 @@ def train(what: Training, given: Images, seed: int, device: str = "cpu") -> Trai
         optimiser = torch.optim.RMSprop([w], lr=STEP_SIZE, alpha=0.9, eps=EPSILON)
     for _ in range(what.epochs):
         order = torch.as_tensor(rng.permutation(len(y)), device=device)
-        for batch in order.split(BATCH):
+        for batch in order.split(what.batch):
             optimiser.zero_grad()
-            torch.nn.functional.cross_entropy(net(w, X[batch]), y[batch]).backward()
+            loss(net(w, X[batch]), y[batch]).backward()
             optimiser.step()
     found = w.detach()
     tested = (torch.as_tensor(np.ascontiguousarray(one), device=device) for one in (given.X_test, given.y_test))
     return Trained(found.cpu().numpy(), _accuracy(net, found, X, y), _accuracy(net, found, *tested))
+
+
+def squared_loss(outputs: Array, labels: Array) -> Array:
+    """The squared distance of the softmax from the label's unit vector, another smooth loss; mean over the rows."""
+    functional = torch_library().nn.functional
+    apart = functional.softmax(outputs, dim=1) - functional.one_hot(labels, CLASSES)
+    return (apart**2).sum(dim=1).mean()
 
 
 def glorot(net: FlatModule, rng: np.random.Generator) -> Array:

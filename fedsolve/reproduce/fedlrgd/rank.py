@@ -14,14 +14,13 @@ from fedsolve.networks.library import torch_library
 from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import stated
 from fedsolve.reproduce.fedlrgd.networks import BATCH
-from fedsolve.reproduce.fedlrgd.rank_claims import Found, sentences
+from fedsolve.reproduce.fedlrgd.rank_claims import LEARNED, Found, sentences
 from fedsolve.reproduce.fedlrgd.rank_runs import Ranks, Runs
 from fedsolve.reproduce.fedlrgd.rank_settings import COORDINATES, SETTINGS, SMALLEST, USUAL, Setting, shortened
 from fedsolve.reproduce.harness import Full, Seeds, experiment
 from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 
 QUICK = ("1a", "1i")
-LEARNED = 0.2  # test accuracy from which a network has learned something: twice that of guessing
 
 
 def in_full(seeds: Seeds, how: Full) -> Result:
@@ -83,6 +82,11 @@ def _result(settings: Mapping[str, Setting], found: Found, seeds: int, quick: bo
                 for name, parts in found.items()
                 if settings[name].least is not None
             ),
+            *(
+                (_words(name, one), Verdict(None, "not run yet"))
+                for name, one in settings.items()
+                if name not in found and one.least is not None
+            ),
             *sentences(found, quick),
         ],
         notes=(
@@ -119,11 +123,15 @@ def _claim(name: str, setting: Setting, parts: Sequence[Ranks], quick: bool) -> 
     """The rule for "almost all": 95 %, with every seed; for "the bulk": 80 %. Open if a network has not learned."""
     assert setting.least is not None
     shares = [one.at_most(setting.bound) for one in parts]
-    words = f"{name}: at least {setting.least:.0%} of the ranks are at most {setting.bound}"
+    words = _words(name, setting)
     said, worst = ", ".join(f"{one:.1%}" for one in shares), min(one.test for one in parts)
     if worst < LEARNED:
         return words, Verdict(None, f"{said}, but the network has not learned: test accuracy {worst:.1%}")
     return words, stated(min(shares) >= setting.least, said, quick)
+
+
+def _words(name: str, setting: Setting) -> str:
+    return f"{name}: at least {setting.least:.0%} of the ranks are at most {setting.bound}"
 
 
 def _draw(settings: Mapping[str, Setting], found: Found, figure: Figure) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
+import numpy as np
+
 from fedsolve.networks.modules import flat_module
 from fedsolve.reproduce.claims import stated
 from fedsolve.reproduce.fedlrgd.networks import CLASSES, cnn, mlp
@@ -16,6 +18,8 @@ HALF = (0.25, 0.75)  # "about half"
 ALIKE = 0.05  # "unchanged": shares of ranks within 10 differ by at most so much
 MNIST, CIFAR = 0.98, (0.55, 0.65)  # test accuracies: "over 98%", "around 60%"
 TRAINED, TRAINED_RELU = 0.99, 0.98  # training accuracies: MNIST, and CIFAR-10 with ReLU units
+LEARNED = 0.2  # test accuracy from which a network has learned something: twice that of guessing
+NOT_MUCH = 3  # “does not increase the approximate rank … by much”: the median rank, by at most so much
 PRINTED = {784: 623_290, 3072: 1_553_220}  # weights, by inputs
 
 
@@ -34,6 +38,27 @@ def sentences(found: Found, quick: bool) -> Iterator[tuple[str, Verdict]]:
         yield words, stated(apart <= ALIKE, f"{100 * apart:.1f} points", quick)
     yield from _accuracies(found, quick)
     yield from _weights()
+    yield from _comparisons(found, quick)
+
+
+def _comparisons(found: Found, quick: bool) -> Iterator[tuple[str, Verdict]]:
+    if "1b" in found and "1h" in found:
+        one, two = (float(np.median([rank for part in found[name] for rank in part.ranks])) for name in ("1b", "1h"))
+        words = f"1h: two hidden layers raise the median rank by at most {NOT_MUCH}"
+        yield words, stated(two - one <= NOT_MUCH, f"{two:g} against {one:g}", quick)
+    colours = [part for name, parts in found.items() if name.startswith("2") for part in parts]
+    if colours:
+        share = sum(part.train > part.test for part in colours) / len(colours)
+        said = "; ".join(f"{part.train:.1%} against {part.test:.1%}" for part in colours)
+        yield "CIFAR-10: training accuracies are usually higher than test accuracies", stated(share > 0.5, said, quick)
+    if "2b" in found and "2d" in found:
+        smooth, relu = (min(part.test for part in found[name]) for name in ("2b", "2d"))
+        said = f"{relu:.1%} with ReLU units, {smooth:.1%} with sigmoid ones"
+        words = "CIFAR-10: test accuracies are slightly higher with ReLU units, by at most 10 points"
+        if smooth < LEARNED:
+            yield words, Verdict(None, f"{said}, a network that has not learned")
+        else:
+            yield words, stated(0 < relu - smooth <= 0.1, said, quick)
 
 
 def _accuracies(found: Found, quick: bool) -> Iterator[tuple[str, Verdict]]:

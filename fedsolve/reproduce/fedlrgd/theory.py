@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fedsolve.reproduce.checks import checked
-from fedsolve.reproduce.fedlrgd import theory_orders, theory_smoothness, theory_times
+from fedsolve.reproduce.fedlrgd import theory_descent, theory_orders, theory_smoothness, theory_times
+from fedsolve.reproduce.fedlrgd.two_sided import judged_by
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result
 
-CHECKS = (*theory_smoothness.CHECKS, *theory_times.CHECKS, *theory_orders.CHECKS)
+CHECKS = (*theory_smoothness.CHECKS, *theory_descent.CHECKS, *theory_times.CHECKS, *theory_orders.CHECKS)
 
 
 @experiment(
@@ -15,19 +15,20 @@ CHECKS = (*theory_smoothness.CHECKS, *theory_times.CHECKS, *theory_orders.CHECKS
     paper="FedLRGD",
     place="Theorems 1 to 3, Propositions 1 and 2, Lemmas 1 to 4, Appendix A",
     title="The theorems, each on problems whose constants are known",
-    takes="10 s",
+    takes="20 s",
 )
 def theory(seeds: Seeds, quick: bool) -> Result:
     """Smoothness and low rank, the times of an epoch, and the orders of Theorems 2 and 3."""
     found = [
         {
             **theory_smoothness.measured(seed),
+            **theory_descent.measured(seed),
             **theory_times.measured(seed, quick),
             **theory_orders.measured(seed),
         }
         for seed in seeds
     ]
-    return checked(
+    return judged_by(
         CHECKS,
         found,
         (
