@@ -5,6 +5,7 @@ docs/reproduce/ffgb.md.
 """
 
 from fedsolve.reproduce.ffgb import (
+    augmentation,
     choices,
     fitted_oracles,
     lemmas,
@@ -18,6 +19,7 @@ from fedsolve.reproduce.ffgb import (
 )
 
 __all__ = [
+    "augmentation",
     "choices",
     "fitted_oracles",
     "lemmas",

@@ -129,7 +129,7 @@ def claims(every: Sequence[dict[str, float]], quick: bool) -> list[tuple[str, Ve
     paper=PAPER,
     place="Section 6",
     title="Rates, capacity, heterogeneity and augmentation",
-    takes="5 min",
+    takes="12 min",
     seeds=2,
 )
 def choices(seeds: Seeds, quick: bool) -> Result:

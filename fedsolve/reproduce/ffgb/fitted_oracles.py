@@ -39,18 +39,33 @@ LESS = AtLeast("Appendix B, (20)", "… and it is that of least squares at least
 VALUES = AtLeast("Appendix B, (21)", "γ of (14) of Sobolev training is above 0", most=0.0)
 SLOPES = AtLeast("Appendix B, (21)", "γ of (15) is above 0 between the client's rows", most=0.0)
 EVERYWHERE = AtLeast("Appendix B, (21)", "… between 400 points of the square", most=0.0)
-GROWS = Within("Section 5", "after T rounds the ensemble has T·N·K functions: counted over that", most=1.0, give=0.0)
+GROWS = Within(
+    "Section 5",
+    "after T rounds the ensemble has T·N·K functions: counted over that",
+    most=1.0,
+    give=0.0,
+    words="{} times T·N·K functions",
+)
 K_TIMES = Within(
-    "Section 5", "with K = 4 a client sends 4 times the numbers that it sends with K = 1", most=4.0, give=0.04
+    "Section 5",
+    "with K = 4 a client sends 4 times the numbers that it sends with K = 1",
+    most=4.0,
+    give=0.04,
+    words="{} times",
 )
 ONE = Within(
     "Section 6",
     "FFGB-Distill: a client is sent one network and sends one, in every round: over its weights",
     most=1.0,
     give=0.05,
+    words="{} network each way",
 )
 WHOLE = Within(
-    "Section 6", "the functions of f^T without distillation are T·N·K networks: numbers over that", most=1.0, give=0.05
+    "Section 6",
+    "the functions of f^T without distillation are T·N·K networks: numbers over that",
+    most=1.0,
+    give=0.05,
+    words="{} times T·N·K networks",
 )
 CHECKS = (SQUARES, LARGEST, LESS, VALUES, SLOPES, EVERYWHERE, GROWS, K_TIMES, ONE, WHOLE, *printed_settings.CHECKS)
 

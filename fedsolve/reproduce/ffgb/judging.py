@@ -68,14 +68,15 @@ class AtLeast(Check):
 
 @dataclass(frozen=True)
 class Within(Check):
-    """A number that differs from `most` by at most `give` in every seed."""
+    """A number that differs from `most` by at most `give` in every seed; `words` are around it."""
 
     give: float = 0.05
+    words: str = "{}"
 
     def verdict(self, values: Sequence[float]) -> Verdict:
         low, high = min(values), max(values)
         text = f"{number(low, 3)}" if low == high else f"{number(low, 3)} to {number(high, 3)}"
-        return Verdict(bool(np.all(np.abs(np.array(values) - self.most) <= self.give)), text)
+        return Verdict(bool(np.all(np.abs(np.array(values) - self.most) <= self.give)), self.words.format(text))
 
     @property
     def limit(self) -> str:

@@ -27,7 +27,7 @@ LONG, SHORT = 4.0, 2.0  # numerators of the step sizes of Theorems 4.1 and 4.3
 
 VARIATION = Check("After Theorem 4.1", "|⟨f, g⟩_αi − ⟨f, g⟩_α| is at most 2‖f‖∞ ‖g‖∞ TV(α, α_i)")
 ENTROPY = Check("Assumption 4.1", "the gradient of the cross-entropy is bounded for all f, by √2")
-DIRACS = Within("Theorem 4.2", "ω_TV is 1 in the example", most=1.0, give=1e-12)
+DIRACS = Within("Theorem 4.2", "ω_TV is 1 in the example", most=1.0, give=1e-12, words="ω_TV is {}")
 OPTIMUM = Check("Proof of Theorem 4.1, (31)", "‖f*‖∞ is at most G/μ")
 RESIDUAL = Check("Proof of Theorem 4.1, (24) and (39)", "the residual is at most (1 − γ) G/γ, in L^∞ and in L²")
 ANSWER = Check("Proof of Theorem 4.1, (25)", "the oracle's answers are at most (2 − γ) G/γ")

@@ -12,8 +12,16 @@ from fedsolve.reproduce.ffgb import full_settings, methods
 from fedsolve.reproduce.ffgb.images import EMNIST
 from fedsolve.reproduce.ffgb.judging import AtLeast, Found, Within
 
-SETTINGS = Within("Section 6", "of 10 printed settings, those that the full Table 2 has", most=10.0, give=0.0)
-WEIGHTS = Within("Section 6", "weights of the CNN for CIFAR-10 over 64·(3·25 + 1) + … by hand", most=1.0, give=0.0)
+SETTINGS = Within(
+    "Section 6", "of 10 printed settings, those that the full Table 2 has", most=10.0, give=0.0, words="{} of 10"
+)
+WEIGHTS = Within(
+    "Section 6",
+    "weights of the CNN for CIFAR-10 over 64·(3·25 + 1) + … by hand",
+    most=1.0,
+    give=0.0,
+    words="{} times the count by hand",
+)
 BLOCKS = AtLeast("Section 6", "the share of a client's rows of its two most frequent labels, s = 0.1", most=0.9)
 SHARED = AtLeast("Section 6", "the share of labels that every client has some of, s = 1, 100 rows each", most=0.9)
 CHECKS = (SETTINGS, WEIGHTS, BLOCKS, SHARED)

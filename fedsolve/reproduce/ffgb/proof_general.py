@@ -20,6 +20,7 @@ INDUCTION = Below(
     "Lemma D.1, proof", "D: ‖ḡ^(k+1)‖ − 2G/(γμ) ≤ (1 − μη)(‖ḡ^k‖ − 2G/(γμ)), at every step, ‖f⁰‖ = 2G/(γμ)"
 )
 LATER = Below("Lemma D.1, proof", "D: … where μη ≤ 1")
+STAYS = Check("After Theorem 4.1", "D: every g_i stays within 4G/(γμ), f⁰ = 0, step sizes of Theorem 4.1")
 FOUR = Check(f"{D}, before (27)", "D: ‖ĥ_i‖∞ and ‖∇F_i[g_i]‖∞ are at most 4G/γ, f⁰ = 0")
 FOUR_FAR = Check(f"{D}, before (27)", "D: … ‖f⁰‖ = 2G/(γμ)")
 EXPANDED = Same(f"{D}, (27)", "D: the expansion of ‖ḡ^(k+1) − f*‖²")
@@ -37,7 +38,7 @@ CHAIN = Below(f"{D}, (33)", "D: the four inequalities of (33), the last from f�
 MOVED = Same(f"{D}, after (33)", "D: ‖ḡ^k − f^t‖² = ‖Σ_(κ<k) η h̄^κ‖²")
 PLUGGED = Below(f"{D}, after (33)", "D: the recursion of ‖ḡ^k − f*‖², constants 1, the last term with η")
 PER_STEP = (
-    *(SHRINKS, SIGN, MINUS, HAT, PLAIN, INDUCTION, LATER, FOUR, FOUR_FAR, EXPANDED, SIZE, SPLIT, INPUTS, YOUNG),
+    *(SHRINKS, SIGN, MINUS, HAT, PLAIN, INDUCTION, LATER, STAYS, FOUR, FOUR_FAR, EXPANDED, SIZE, SPLIT, INPUTS, YOUNG),
     *(YOUNG_HAT, CONVEX, OPTIMAL, SPREAD, CHAIN, MOVED, PLUGGED),
 )  # fmt: skip
 
@@ -75,6 +76,7 @@ def bounds(one: Posed, step: Step, gamma: float, near: bool, found: Found) -> No
     found.note(FOUR if near else FOUR_FAR, steep / (4 * G / gamma))
     left, right = np.abs(new).max() - most, rest * (np.abs(bar).max() - most)
     if near:
+        found.note(STAYS, np.abs(step.after).max() / (2 * most))
         found.note(HAT, np.abs(hat).max() / most)
         found.note(SIZE, one.all(hat.mean(axis=0), hat.mean(axis=0)) / (16 * G**2 / gamma**2))
     else:

@@ -19,10 +19,20 @@ from fedsolve.reproduce.result import Result
 
 FEDAVG = Same("After Theorem 4.3", "with γ = 1 the bound is ‖f⁰ − f*‖²/(KT) + KG² log(KT)/(Tμ²)")
 BEST_K = Within(
-    "After Theorem 4.3", "the K with the least bound grows like T^½, log(KT) taken as 1", most=0.5, give=0.02
+    "After Theorem 4.3",
+    "the K with the least bound grows like T^½, log(KT) taken as 1",
+    most=0.5,
+    give=0.02,
+    words="exponent {}",
 )
-RATE = Within("Corollary 4.1", "with K = √T the bound falls like T^(−½), log(KT) taken as 1", most=-0.5, give=0.02)
-OMEGA = Within("Corollary 4.1", "… and with K = T^¾, which is Ω(√T), too", most=-0.5, give=0.02)
+RATE = Within(
+    "Corollary 4.1",
+    "with K = √T the bound falls like T^(−½), log(KT) taken as 1",
+    most=-0.5,
+    give=0.02,
+    words="exponent {}",
+)
+OMEGA = Within("Corollary 4.1", "… and with K = T^¾, which is Ω(√T), too", most=-0.5, give=0.02, words="exponent {}")
 VANISH = Check(
     "After Theorem 4.1",
     "with K = √T the first three terms of Theorem 4.1 fall at least like T^(−0.4), T = 1e4 to 1e12",

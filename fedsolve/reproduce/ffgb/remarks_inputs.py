@@ -12,7 +12,10 @@ from fedsolve.reproduce.ffgb.proof_runs import Posed, boosted
 from fedsolve.typing import Array
 
 PROPORTIONAL = Within(
-    "Before Theorem 4.1", "‖f^T − f*‖² grows like ω_TV where a share of each client's inputs is its own", most=1.0
+    "Before Theorem 4.1",
+    "‖f^T − f*‖² grows like ω_TV where a share of each client's inputs is its own",
+    most=1.0,
+    words="exponent {}",
 )
 MAIN = Check("Theorem 4.1", "‖f^T − f*‖² over G²ω_TV/(μγ²), as printed there, does not grow with 1/μ", "exponent", 0.1)
 RESTATED = Check("Theorem D.1", "… over G²ω_TV/(μ²γ²)", "exponent", 0.1)
