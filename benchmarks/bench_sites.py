@@ -143,7 +143,7 @@ def main() -> None:
     asked.add_argument("--rounds", type=int, default=30, help="rounds of 300 parameters; a third of them for matrices")
     asked.add_argument("--small", action="store_true", help="300 parameters only")
     given = asked.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a benchmark that is ended leaves nothing running
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # one that is ended leaves nothing running
     if importlib.util.find_spec("nvflare") is None:
         print("skipped: NVFlare is not installed (pip install 'fedsolve[nvflare]')")
         return
