@@ -17,6 +17,7 @@ import argparse
 import importlib.util
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -132,7 +133,8 @@ def measure(case: Case) -> None:
         print(
             f"{case.name}: {down:,.0f} bytes down and {up:,.0f} up per site; {between:.3f} s between sites, "
             f"{workers:.3f} s in worker processes (ratio {between / workers:.1f}), {alone:.3f} s in one process; "
-            f"load {before} before, {load()} after"
+            f"load {before} before, {load()} after",
+            flush=True,
         )
 
 
@@ -141,6 +143,7 @@ def main() -> None:
     asked.add_argument("--rounds", type=int, default=30, help="rounds of 300 parameters; a third of them for matrices")
     asked.add_argument("--small", action="store_true", help="300 parameters only")
     given = asked.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # one that is ended leaves nothing running
     if importlib.util.find_spec("nvflare") is None:
         print("skipped: NVFlare is not installed (pip install 'fedsolve[nvflare]')")
         return

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fedsolve as fs
-from fedsolve.deploy import kit_settings, library
+from fedsolve.deploy import kit_settings, library, provisioning
 from fedsolve.deploy.daemon import descendants, end_descendants
 from fedsolve.deploy.job_folder import write_job
 from fedsolve.deploy.kits import open_kit
@@ -180,3 +180,40 @@ def test_a_kit_without_a_sound_certificate(damage: str, tmp_path: Path) -> None:
         (startup / "client.crt").write_bytes(b"\x00\xff" * 100)
     with pytest.raises(ConfigError, match=r"is damaged .*; ask for a new one"):
         open_kit(tmp_path, "site")
+
+
+@pytest.mark.parametrize("copies", [0, 1, 3])
+def test_provisioning_that_is_cut_short_is_done_again(
+    copies: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kit is there whole or not at all, so the next call makes what is missing, with the same authority."""
+    optional("nvflare")
+    (tmp_path / "project.toml").write_text(PROJECT)
+    project, kits = read_project(tmp_path / "project.toml"), tmp_path / "kits"
+    settle, done = provisioning._settle, []
+
+    def cut_short(kit: Path, server: bool) -> None:
+        done.append(kit)
+        if len(done) > copies:
+            (kit / "startup" / "rootCA.pem").unlink()
+            raise KeyboardInterrupt
+        settle(kit, server)
+
+    monkeypatch.setattr(provisioning, "_settle", cut_short)
+    try:
+        provisioning.provision(project, kits)
+    except KeyboardInterrupt:
+        assert copies < 3
+    else:
+        assert copies == 3
+    monkeypatch.undo()
+    if copies < 3:
+        assert len(provisioning.provision(project, kits)) == 3 - copies
+    for name, kind in (("fl.example.org", "server"), ("arden", "site"), ("ann@example.org", "user")):
+        assert open_kit(kits / name, kind).name == name
+    authorities = {(kits / name / "startup" / "rootCA.pem").read_bytes() for name in project.participants()}
+    assert len(authorities) == 1
+    assert not list(kits.glob("authority/half-*"))
+    assert not list(kits.glob("authority/*/prod_*"))
+    with pytest.raises(ConfigError, match="has kits for all participants"):
+        provisioning.provision(project, kits)
