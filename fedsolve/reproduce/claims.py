@@ -73,17 +73,18 @@ def at_least(ratio: Measured, bound: float, quick: bool) -> Verdict:
     """
     if any(map(math.isnan, ratio.values)):
         return NOTHING_TO_COMPARE
-    return stated(ratio.median >= bound, _times(ratio), quick)
+    return stated(ratio.median >= bound, times(ratio), quick)
 
 
 def at_most(ratio: Measured, bound: float, quick: bool) -> Verdict:
     """Whether the median of a ratio is at most `bound`; see `at_least`."""
     if any(map(math.isnan, ratio.values)):
         return NOTHING_TO_COMPARE
-    return stated(ratio.median <= bound, _times(ratio), quick)
+    return stated(ratio.median <= bound, times(ratio), quick)
 
 
-def _times(ratio: Measured) -> str:
+def times(ratio: Measured) -> str:
+    """A ratio in words: "1.5 (1.2 to 1.7) times", or that it is infinite."""
     return (
         f"{spread(ratio, 3)} times" if math.isfinite(ratio.median) else "did not get there within its limit of rounds"
     )

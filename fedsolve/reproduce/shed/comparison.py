@@ -105,6 +105,9 @@ class Comparison:
     def draw(self, figure: Figure) -> None:
         """Draw a row of panels per axis and a column per problem."""
         looks = distinct_looks(list(dict.fromkeys(method for _, method in self.traces)))
+        for name in looks:
+            if name.endswith("pipelined"):
+                looks[name]["linestyle"] = "--"  # where it is the same as the one that is not, both are seen
         grid = figure.subplots(len(AXES), len(self.abouts), squeeze=False, sharey="col")
         for column, problem in enumerate(self.abouts):
             for row, (counted, label) in enumerate(AXES.items()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedsolve.reproduce.claims import spread, stated
+from fedsolve.reproduce.claims import stated, times
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result
 from fedsolve.reproduce.shed.comparison import Make, compare
@@ -30,7 +30,7 @@ def conditioning(seeds: Seeds, quick: bool) -> Result:
     methods = {MILD: [FIB, PATIENT], HARD: [FIB, HURRIED]}
     found = compare(seeds, problems, methods, MOST_QUICK if quick else MOST)
     shed, giant = (found.between(HARD, MILD, one.name, "rounds") for one in (FIB, PATIENT))
-    said = f"GIANT {spread(giant, 3)} times the rounds, Fib-SHED {spread(shed, 3)}"
+    said = f"GIANT: {times(giant)}; Fib-SHED: {times(shed)}"
     return Result(
         columns=found.columns,
         rows=found.rows(),

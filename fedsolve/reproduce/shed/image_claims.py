@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedsolve.report.tables import number
-from fedsolve.reproduce.claims import Claims, at_least, at_most, spread, within
+from fedsolve.reproduce.claims import Claims, at_least, at_most, times, within
 from fedsolve.reproduce.shed.comparison import DEGRADED, NOT_DEGRADED, Comparison, Counted
 from fedsolve.reproduce.shed.methods import FEDNL, FIB, FIB_PLUS, GIANT_OWN, GN, MONT_DEC
 
@@ -83,8 +83,8 @@ def _on_iid(found: Comparison, iid: str, claims: Claims, mild: bool, with_gn: bo
         said = f"{number(min(rounds), 4)} to {number(max(rounds), 4)} rounds"
         claim = f"{iid}: Fib-SHED, Fib-SHED+, GN-SHED and GIANT take similar rounds, within {SIMILAR:g} times"
         claims.add(claim, max(rounds) <= SIMILAR * min(rounds), said)
-        claims.add(f"{iid}: GIANT sends less than Fib-SHED", vectors.median < 1, f"{spread(vectors, 3)} times")
+        claims.add(f"{iid}: GIANT sends less than Fib-SHED", vectors.median < 1, times(vectors))
     if not mild:
-        claims.add(f"{iid}: GIANT takes more rounds than Fib-SHED", giant.median > 1, f"{spread(giant, 3)} times")
+        claims.add(f"{iid}: GIANT takes more rounds than Fib-SHED", giant.median > 1, times(giant))
         same = 1 / SAME <= vectors.median <= SAME
-        claims.add(f"{iid}: GIANT sends as much, within {SAME} times", same, f"{spread(vectors, 3)} times")
+        claims.add(f"{iid}: GIANT sends as much, within {SAME} times", same, times(vectors))

@@ -51,6 +51,10 @@ def _answers(found: Comparison, mu: float, gap: float) -> dict[str, Answer]:
     }
 
 
+def _text(ratio: float) -> str:
+    return f"{ratio:.3g}" if np.isfinite(ratio) else "not reached"
+
+
 @experiment(
     "shed-gaps",
     paper="SHED",
@@ -73,8 +77,8 @@ def other_gaps(seeds: Seeds, quick: bool) -> Result:
     for mu in MUS:
         usual, others = _answers(found, mu, GAP), [_answers(found, mu, gap) for gap in GAPS]
         for claim, (ratio, holds) in usual.items():
-            told = [f"{one[claim][0]:.3g} at {gap:g}" for one, gap in zip(others, GAPS, strict=True)]
-            said = f"{'yes' if holds else 'no'}, {ratio:.3g} at {GAP:g}; {', '.join(told)}"
+            told = [f"{_text(one[claim][0])} at {gap:g}" for one, gap in zip(others, GAPS, strict=True)]
+            said = f"{'yes' if holds else 'no'}, {_text(ratio)} at {GAP:g}; {', '.join(told)}"
             same = all(one[claim][1] == holds for one in others)
             known = not np.isnan([ratio, *(one[claim][0] for one in others)]).any()
             verdict = stated(same, said, quick) if known else NOTHING_TO_COMPARE
