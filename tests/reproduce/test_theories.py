@@ -17,6 +17,7 @@ from fedsolve.reproduce import find, perform
 from fedsolve.reproduce.fedlrgd import (
     proofs_algorithm,
     proofs_covers,
+    proofs_entropy,
     proofs_growth,
     proofs_ledger,
     proofs_monomials,
@@ -44,6 +45,7 @@ NOT_SO = {  # what is known not to hold, in every seed
     "fedlrgd-proofs": {
         proofs_algorithm.PRINTED.claim,
         proofs_covers.NUMBER.claim,
+        proofs_entropy.EVERYWHERE.claim,
         proofs_growth.EARLY.claim,
         proofs_ledger.CONVEX.claim,
         proofs_monomials.EQUAL.claim,

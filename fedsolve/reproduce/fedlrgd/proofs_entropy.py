@@ -24,7 +24,10 @@ BOUNDED = Check("Section II-C, (9)", "on |θ_i| ≤ 1 the entries of the gradien
 UNBOUNDED = AtLeast(
     "Section II-B, (9)", "on all of R^p they grow: exponent of |g_1| in θ_1, from 10³ to 10⁶", "times", 0.99
 )
-CHECKS = (GRADIENT, LINES_68, QUARTER, CURVED, CONVEX, PARTIALS, LINES_71, BOUNDED, UNBOUNDED)
+EVERYWHERE = Check(
+    "Section II-B, (9)", "|g_1| is bounded on all of R^p: exponent in θ_1, from 10³ to 10⁶", "exponent", 0.01
+)
+CHECKS = (GRADIENT, LINES_68, QUARTER, CURVED, CONVEX, PARTIALS, LINES_71, BOUNDED, UNBOUNDED, EVERYWHERE)
 PAIRS, STEP = 4000, 1e-5
 
 
@@ -51,7 +54,14 @@ def measured(seed: int) -> dict[str, float]:
     slope = sigmoid(t) * (1 - sigmoid(t))
     bend = np.abs(slope * (1 - 2 * sigmoid(t)))
     return named(
-        {**worst, QUARTER: slope.max() / 0.25, CURVED: bend.max() / 0.25, CONVEX: highest, UNBOUNDED: _growth()}
+        {
+            **worst,
+            QUARTER: slope.max() / 0.25,
+            CURVED: bend.max() / 0.25,
+            CONVEX: highest,
+            UNBOUNDED: _growth(),
+            EVERYWHERE: _growth(),
+        }
     )
 
 

@@ -32,9 +32,12 @@ EXPANDED = Check(
 )
 CONVEX = AtLeast("Appendix D", "g is convex: g(b − h) + g(b + h) over 2g(b)", "times", unit="times 2g(b)")
 LEAST = Check("Appendix D", "the least g(b) is g(b*) in the printed form, and no other b has less", "off", 1e-9)
+AFTER = AtLeast(
+    "Appendix D, (81)", "T ≥ T₀ is satisfied: T of (80) over T₀, C as Lemma 3 gives it, ε ≤ 1", "times", unit="T₀"
+)
 CHECKS = (
     *(FIRST_EPOCH, NO_LESS, ORDERS, DOMINATE, CONSTANT, ACTIVE, QUADRATIC, UNIQUE, BOUNDS, SUMS, EITHER, NOT_LESS),
-    *(EXPANDED, CONVEX, LEAST),
+    *(EXPANDED, CONVEX, LEAST, AFTER),
 )  # fmt: skip
 
 
@@ -75,7 +78,7 @@ def _terms(m: float, power: float) -> tuple[list[float], list[float], FedAveProb
 
 
 def _orders() -> dict[Check, float]:
-    grown, whole, dominate, most, least = -math.inf, -math.inf, 0.0, 0.0, math.inf
+    grown, whole, dominate, most, least, after = -math.inf, -math.inf, 0.0, 0.0, math.inf, math.inf
     for power in (0.0, 0.3, 0.6, 1.0):
         ends = [_terms(m, power) for m in (1e8, 1e16)]
         for k in range(4):
@@ -88,7 +91,11 @@ def _orders() -> dict[Check, float]:
             dominate = max(dominate, orders[1] / orders[2], orders[3] / orders[0])
             largest = 4 * max(kappa, 4 + 32 * kappa**2 * (1 - one.tau) / (one.tau * (one.m - 1)), 4 / one.mu**2)
             most, least = max(most, share / largest), min(least, share / (16 / one.mu**2))
-    return {ORDERS: grown, CONSTANT: whole, DOMINATE: dominate, FIRST_EPOCH: most, NO_LESS: least}
+        (terms, orders, one, b), epsilon = ends[1], 1.0  # the largest ϵ/p; T grows as it falls
+        C = sum(terms) / (orders[0] + orders[2])
+        half = b * C / (2 * one.m * epsilon)
+        after = min(after, (half + math.hypot(half, one.m / b * math.sqrt(C / epsilon))) / float(one.first_epoch(b)))
+    return {ORDERS: grown, CONSTANT: whole, DOMINATE: dominate, FIRST_EPOCH: most, NO_LESS: least, AFTER: after}
 
 
 def _epochs() -> dict[Check, float]:

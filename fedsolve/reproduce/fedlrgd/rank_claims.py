@@ -51,6 +51,11 @@ def _comparisons(found: Found, quick: bool) -> Iterator[tuple[str, Verdict]]:
         share = sum(part.train > part.test for part in colours) / len(colours)
         said = "; ".join(f"{part.train:.1%} against {part.test:.1%}" for part in colours)
         yield "CIFAR-10: training accuracies are usually higher than test accuracies", stated(share > 0.5, said, quick)
+    if "2d" in found:
+        shares, worst = [part.at_most(10) for part in found["2d"]], min(part.test for part in found["2d"])
+        said = ", ".join(f"{one:.1%}" for one in shares)
+        words = "2d: at least 95% of the ranks are at most 10, as for MNIST"
+        yield words, stated(min(shares) >= 0.95, said, quick) if worst >= LEARNED else Verdict(None, said)
     if "2b" in found and "2d" in found:
         smooth, relu = (min(part.test for part in found[name]) for name in ("2b", "2d"))
         said = f"{relu:.1%} with ReLU units, {smooth:.1%} with sigmoid ones"
