@@ -46,7 +46,6 @@ def test_quick(name: str) -> None:
     by_draws = {
         theory_rates.OPTIMAL.claim,
         theory_rates.FINITE.claim,
-        theory_rates.COUPONS.claim,
         theory_times.QUEUE.claim,
     }
     assert NOT_SO[name] <= left <= NOT_SO[name] | by_draws
