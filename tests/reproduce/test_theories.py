@@ -74,7 +74,6 @@ def test_quick(name: str) -> None:
     by_draws = {
         theory_rates.OPTIMAL.claim,
         theory_rates.FINITE.claim,
-        theory_rates.COUPONS.claim,
         theory_times.QUEUE.claim,
         proofs_times.STABLE.claim,
         proofs_times.UNSTABLE.claim,

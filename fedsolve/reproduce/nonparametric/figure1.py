@@ -31,6 +31,8 @@ NORMS = {"s = 5": 0.0078, "s = 10": 0.0157, "FedProx": 0.0035}  # reference, eac
 GIVE = 0.15
 ERROR, MARGIN = 0.047, 0.006  # reference: the error of every method
 SAME = 0.03  # reference: the four errors are within 3 % of the same value
+FAR = 1e5  # times: "stay well above 0" beside the gradient norm of s = 1
+LAST = 100  # rounds at the end, in which the norms change by less than 1 %
 CLOSE = 1e-9  # run and closed form; what is left of θ_0 after the rounds is 1e-10
 
 Traces = Mapping[str, list[Trace]]  # by method, one for each seed
@@ -40,6 +42,24 @@ def differences(traces: Traces) -> Measured:
     """By seed, the largest relative difference of a method's last error from the mean of the four."""
     ends = np.array([[trace.errors[-1] for trace in some] for some in traces.values()])
     return Measured(tuple(np.max(np.abs(ends / ends.mean(axis=0) - 1), axis=0)))
+
+
+def _missed(traces: Traces) -> Sequence[tuple[str, Verdict]]:
+    """That all but s = 1 stop short of the stationary point, and stay there."""
+    last = np.array([[one.gradient_norms[-1] for one in traces[name]] for name in NORMS])
+    before = np.array([[one.gradient_norms[-1 - LAST] for one in traces[name]] for name in NORMS])
+    reached = np.array([one.gradient_norms[-1] for one in traces["s = 1"]])
+    ratio, change = float((last / reached).min()), float(np.abs(before / last - 1).max())
+    return (
+        (
+            f"s = 5, s = 10 and FedProx end at a gradient norm of at least {FAR:g} times that of s = 1, in every seed",
+            Verdict(ratio >= FAR, f"at least {ratio:.1e} times, {number(last.min(), 3)} to {number(last.max(), 3)}"),
+        ),
+        (
+            f"… and change by less than 1 % in the last {LAST} rounds",
+            Verdict(change < 0.01, f"by {100 * change:.2g} % at most"),
+        ),
+    )
 
 
 def _claims(traces: Traces, distances: Mapping[str, Measured], quick: bool) -> Sequence[tuple[str, Verdict]]:
@@ -55,6 +75,7 @@ def _claims(traces: Traces, distances: Mapping[str, Measured], quick: bool) -> S
             f"with s = 1 the gradient norm falls below {STATIONARY:g}, in every seed",
             Verdict(max(ends["s = 1"].values) < STATIONARY, f"at most {max(ends['s = 1'].values):.1e}"),
         ),
+        *(() if quick else _missed(traces)),
         *(
             (f"{name} ends at a gradient norm ≈ {value}", within(ends[name], value, GIVE, quick))
             for name, value in NORMS.items()

@@ -26,6 +26,9 @@ SIZES = tuple(range(1, 11))  # rows of each client: N from 20 to 200
 TRIALS = 500
 SLOPES = {"s = 1": 0.338, "s = 5": 0.328, "s = 10": 0.301, "FedProx": 0.336}  # reference
 STRAIGHT = 0.999  # reference: R² of 1/MSE against N is above this
+MOSTLY = 0.99  # "mostly straight lines"
+SIMILAR = 1.25  # times: "very similar" curves
+SLIGHTLY = 1.5  # "slightly greater than one"
 UNBIASED = 1e-10
 
 
@@ -144,7 +147,7 @@ def fig6(seeds: Seeds, quick: bool) -> Result:
             )
             for name in names
         ],
-        claims=_claims(exact, slopes, straight, away, quick),
+        claims=(*_claims(exact, slopes, straight, away, quick), *_curves(expected, straight, quick)),
         notes=_notes(errors, expected),
         draw=partial(_draw, sizes, errors),
         printed_by="reference",
@@ -195,6 +198,56 @@ def _claims(
                 and max(medians.values()) <= 1.25 * min(medians.values()),
                 said,
                 seeds,
+            ),
+        ),
+    )
+
+
+def kappas() -> dict[str, float]:
+    """κ of (14) for each method, over all sizes: γ = η max‖K_x_i‖."""
+    found = {}
+    for name, method in methods().items():
+        steepest = max(
+            float(np.linalg.norm(_features(rows), 2)) ** 2 / n for n in SIZES for rows in interval_grid(CLIENTS, n)
+        )
+        found[name] = method.kappa(method.step_size * steepest)
+    return found
+
+
+def _curves(
+    expected: Mapping[str, Array], straight: Mapping[str, Measured], quick: bool
+) -> Sequence[tuple[str, Verdict]]:
+    """What the paper says of the curves of all four methods and of κ, for the expected error."""
+    ratios = np.array([expected[name] / expected["s = 1"] for name in expected])
+    gaps = np.ptp([1 / one for one in expected.values()], axis=0)
+    kappa = kappas()
+    flattest = min(min(one.values) for one in straight.values())
+    said = ", ".join(f"{name}: {number(value, 3)}" for name, value in kappa.items())
+    ends = [float(expected[f"s = {s}"][-1]) for s in (1, 5, 10)]
+    return (
+        (
+            "the four curves are within 25 % of that of s = 1 at every N (expected MSE)",
+            stated(
+                bool(ratios.max() <= SIMILAR and ratios.min() >= 1 / SIMILAR),
+                f"{ratios.min():.3f} to {ratios.max():.3f} times",
+                quick,
+            ),
+        ),
+        (
+            f"1/MSE is mostly straight, R² > {MOSTLY} in every seed (averages of {TRIALS} trials)",
+            stated(flattest > MOSTLY, f"at least {flattest:.4f}", quick),
+        ),
+        (
+            "the differences of 1/MSE between the methods grow with N (expected MSE)",
+            stated(bool((np.diff(gaps) > 0).all()), f"{number(gaps[0], 3)} to {number(gaps[-1], 3)}", quick),
+        ),
+        ("with s = 10 κ is slightly greater than one, at most 1.5", stated(kappa["s = 10"] <= SLIGHTLY, said, quick)),
+        (
+            "a larger s has a larger κ and a larger error (expected MSE at the largest N)",
+            stated(
+                ends == sorted(ends) and kappa["s = 1"] < kappa["s = 5"] < kappa["s = 10"],
+                ", ".join(number(one, 3) for one in ends) + f"; κ {said}",
+                quick,
             ),
         ),
     )

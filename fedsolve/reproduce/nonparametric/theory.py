@@ -37,9 +37,8 @@ def theory(seeds: Seeds, quick: bool) -> Result:
             f"Kernels: Gaussian, Matérn, min(x, y) and a polynomial; clients with {theory_kernels.SIZES} rows; γ = 0.5 "
             f"and 0.95. Coefficients: d = {theory_coefficients.D}, γ = 0.9, clients whose covariances and truths "
             "differ.",
-            "Expectations over the noise are exact. Theorem 10, Lemma 27 and Corollaries 23 and 24 have constants "
-            "without a value; there 2,000 (50 for the corollaries) draws of the noise are counted, and the rule is one "
-            "about the order.",
+            "Expectations over the noise are exact. Corollaries 23 and 24 have constants without a value; there the "
+            "mean of 50 draws of the noise is taken, and the rule is one about the order.",
             "κ of FedAvg is γs/(1 − (1 − γ)^s), as in Lemma 29.",
         ),
         quick,
