@@ -12,6 +12,7 @@ from fedsolve.reproduce.fednewton import (
     figure5,
     identities,
     lemmas,
+    letter,
     mnist,
     printed,
     rounds,
@@ -20,6 +21,7 @@ from fedsolve.reproduce.fednewton import (
     table3,
     theorem1,
     theorem3,
+    theorem4,
     theorem5,
     usps,
 )
@@ -32,6 +34,7 @@ __all__ = [
     "figure5",
     "identities",
     "lemmas",
+    "letter",
     "mnist",
     "printed",
     "rounds",
@@ -40,6 +43,7 @@ __all__ = [
     "table3",
     "theorem1",
     "theorem3",
+    "theorem4",
     "theorem5",
     "usps",
 ]
