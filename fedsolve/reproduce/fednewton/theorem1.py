@@ -192,7 +192,7 @@ def _draw(tally: Tally[Case], cases: Sequence[Case], figure: Figure) -> None:
     takes="4 min",
 )
 def theorem1(seeds: Seeds, quick: bool) -> Result:
-    """Υ is far above ρ wherever it was computed, and its printed form bounds nothing."""
+    """Υ is far above ρ wherever it was computed, and its printed form is no bound in general."""
     few = (GRID[3], GRID[7]), ALPHAS[4::5]
     sizes, alphas = few if quick else (GRID, ALPHAS[1:])
     cases: list[Case] = [*((m, 0.0) for m in sizes), *((CLIENTS, alpha) for alpha in alphas)]
