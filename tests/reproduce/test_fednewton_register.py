@@ -98,6 +98,8 @@ def test_where_a_ratio_crosses_one() -> None:
     [
         "fednewton-usps",
         "fednewton-letter",
+        "fednewton-shuttle",
+        "fednewton-mnist-prox",
         "fednewton-fig3-mnist",
         "fednewton-fig3-mnist-late",
         "fednewton-fig5-mnist",

@@ -100,7 +100,7 @@ def _threshold_claims(tally: Tally[int], size: Mapping[int, int], quick: bool) -
     paper="FedNewton",
     place="Figure 3, right",
     title="FedNewton on MNIST with few or many samples per client",
-    takes="15 min",
+    takes="10 min",
     seeds=3,
 )
 def fig3_mnist(seeds: Seeds, quick: bool) -> Result:

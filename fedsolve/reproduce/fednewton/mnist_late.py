@@ -11,7 +11,6 @@ from fedsolve.algorithms import FedNewton
 from fedsolve.data import IID
 from fedsolve.losses import Squared
 from fedsolve.report.figures import Figure
-from fedsolve.reproduce.claims import judged
 from fedsolve.reproduce.fednewton.methods import pooled
 from fedsolve.reproduce.fednewton.mnist import CASE, NEAR, Posed
 from fedsolve.reproduce.figures import draw_curves, legend_below, over_rounds
@@ -26,7 +25,7 @@ LISTED = (0, 1, 2, 4, 8, 16, 24, 32, 40)
 Traces = Mapping[int, list[list[float]]]  # accuracies after 0, 1, … rounds by clients and seed
 
 
-def _claims(traces: Traces, krr: Mapping[int, list[float]], seeds: int) -> list[tuple[str, Verdict]]:
+def _claims(traces: Traces, krr: Mapping[int, list[float]]) -> list[tuple[str, Verdict]]:
     many, few = SIZES
 
     def told(m: int) -> str:
@@ -38,9 +37,9 @@ def _claims(traces: Traces, krr: Mapping[int, list[float]], seeds: int) -> list[
     return [
         (
             f"n = {SIZES[few]}: {MOST} rounds are worse than DKRR",
-            judged(all(path[MOST] < path[0] for path in traces[few]), told(few), seeds),
+            Verdict(all(path[MOST] < path[0] for path in traces[few]), told(few)),
         ),
-        (f"n = {SIZES[many]}: {MOST} rounds have reached KRR", judged(near, told(many), seeds)),
+        (f"n = {SIZES[many]}: {MOST} rounds have reached KRR", Verdict(near, told(many))),
     ]
 
 
@@ -78,7 +77,7 @@ def fig3_mnist_late(seeds: Seeds, quick: bool) -> Result:
         axis.set_ylabel("accuracy of FedNewton, %, median")
         legend_below(figure, [axis])
 
-    claims = _claims(traces, krr, len(seeds))
+    claims = _claims(traces, krr)
     return Result(
         columns=(
             Column("m, n"),

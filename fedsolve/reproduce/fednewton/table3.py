@@ -29,9 +29,9 @@ CLIENTS = 10
 QUICK_FEATURES = 300
 # About how long a set takes on one core
 MINUTES = {
-    "dna": 3,
+    "dna": 5,
     "letter": 4,
-    "pendigits": 4,
+    "pendigits": 5,
     "satimage": 4,
     "sensorless": 5,
     "shuttle": 10,

@@ -101,7 +101,7 @@ def _near(tally: Tally[Case], case: Case, heading: str) -> bool:
     paper="FedNewton",
     place="Table 3, usps",
     title="FedNewton on usps: the penalty and ρ",
-    takes="6 min",
+    takes="8 min",
 )
 def usps(seeds: Seeds, quick: bool) -> Result:
     """At Table 2's λ ten clients diverge; a larger λ or fewer clients do not."""
