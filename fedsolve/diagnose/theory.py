@@ -46,8 +46,8 @@ def upsilon(
     weights   p_j (equal unless given)
     form      "printed": the theorem's; "proof": that of the last but one line of (16), from which the theorem follows
               only if R ≤ R_j
-    ρ is at most the proof's form; the converse does not hold by far. The printed form bounds nothing: of ten clients
-    in one dimension with C_j = C = 1 and λ = 1e-3, nine samples have the second moment 1 and one has 20. Then Υ = 0.19
+    ρ is at most the proof's form; the converse does not hold by far. The printed form is no bound: of ten clients in
+    one dimension with C_j = C = 1 and λ = 1e-3, nine samples have the second moment 1 and one has 20. Then Υ = 0.19
     as printed, 1.81 by the proof, and ρ = 1.62.
     """
     if not l2 > 0:

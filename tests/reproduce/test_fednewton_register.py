@@ -93,7 +93,18 @@ def test_where_a_ratio_crosses_one() -> None:
 
 
 @needs_data
-@pytest.mark.parametrize("name", ["fednewton-usps", "fednewton-fig3-mnist", "fednewton-fig5-mnist"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fednewton-usps",
+        "fednewton-letter",
+        "fednewton-shuttle",
+        "fednewton-mnist-prox",
+        "fednewton-fig3-mnist",
+        "fednewton-fig3-mnist-late",
+        "fednewton-fig5-mnist",
+    ],
+)
 def test_quick_forms_decide_nothing(name: str) -> None:
     outcome = perform(find(name), quick=True)
     assert all(verdict.holds is None for _, verdict in outcome.result.claims)

@@ -9,7 +9,7 @@ import pytest
 
 from fedsolve.features import RandomFourier
 from fedsolve.reproduce import Outcome, Verdict, find, perform
-from fedsolve.reproduce.fednewton import lemmas, theorem1, theorem3, theorem5
+from fedsolve.reproduce.fednewton import lemmas, theorem1, theorem3, theorem4, theorem5
 from fedsolve.reproduce.fednewton.bounded import Drawn, world
 from fedsolve.reproduce.fednewton.population import Operators, covariance, root
 from fedsolve.reproduce.fednewton.synthetic import problem
@@ -112,6 +112,34 @@ def test_theorem3_quick() -> None:
     outcome = perform(find("fednewton-theorem3"), quick=True)
     assert outcome.result.status == "ok"
     assert all(verdict.holds is None for _, verdict in outcome.result.claims)
+
+
+def test_theorem4_by_hand() -> None:
+    """|D| = 10,000, so that λ = 1/100. Ten clients of 1,000 have enough samples: ℵ = 1/λ / n = 0.1; 50 have too few."""
+    none, shift, models = np.zeros(3), np.array([0.01, 0.0, 0.02]), np.array([0.0, 0.3, 0.1])
+    assert theorem4.federated_part(10_000, 1000, none, none) == pytest.approx(0.1)
+    enough = [math.sqrt(1 + d) * (0.1 + (1 + d) * (f + d)) for d, f in zip(100 * shift, models, strict=True)]
+    assert theorem4.federated_part(10_000, 1000, shift, models) == pytest.approx(np.mean(enough))
+    aleph = 50**-1.5 * 10_000**0.75
+    few = [math.sqrt(1 + d) * (aleph + 2 * (d + f)) for d, f in zip(100 * shift, models, strict=True)]
+    assert theorem4.federated_part(10_000, 50, shift, models) == pytest.approx(np.mean(few))
+
+
+def test_theorem4_quick() -> None:
+    outcome = perform(find("fednewton-theorem4"), quick=True)
+    found = claims(outcome)
+    assert all(verdict.holds is None for verdict in found.values())
+    assert "10^" in found["Theorem 4 as printed, with Υ, for every number of rounds"].said
+
+
+def test_a_late_round_without_overflow() -> None:
+    """The logarithm of the error after eight rounds is that of the rounds themselves."""
+    of = world(4, 20, 1.0)
+    drawn = Drawn.of(of.draw(60, np.random.default_rng(0)), of.locals(), 1e-3)
+    path, pooled, C = drawn.rounds(8), drawn.pooled_fit, drawn.ops.pooled
+    gap = path[8] - pooled
+    late = theorem4.log_error(drawn, path[0] - pooled, 8)
+    assert late == pytest.approx(math.log10(math.sqrt(gap @ C @ gap)), abs=1e-6)
 
 
 def test_identities_quick() -> None:

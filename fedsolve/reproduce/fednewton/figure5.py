@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import all_smaller, judged
-from fedsolve.reproduce.fednewton.lines import legend_outside
+from fedsolve.reproduce.fednewton.lines import LOOKS, ONE_SHOT, POOLED, legend_outside
 from fedsolve.reproduce.fednewton.methods import ROUNDS, scores
 from fedsolve.reproduce.fednewton.synthetic import SETTING, problem
 from fedsolve.reproduce.figures import draw_curves, over_rounds
@@ -79,9 +79,11 @@ def fig5(seeds: Seeds, quick: bool) -> Result:
 
     def draw(figure: Figure) -> None:
         axis = figure.subplots()
-        draw_curves(axis, {name: over_rounds(main[name]) for name in ITERATIVE}, log=False, band=False)
-        axis.axhline(pooled.median, color="grey", linewidth=1.2, linestyle=":", label="KRR")
-        axis.set_ylabel("mean squared error on test points")
+        axis.axhline(Measured(tuple(errors[0] for errors in main["DKRR"])).median, label="DKRR", **ONE_SHOT)
+        curves = {name: over_rounds(main[name]) for name in ITERATIVE}
+        draw_curves(axis, curves, log=False, band=False, looks=LOOKS)
+        axis.axhline(pooled.median, label="KRR", **POOLED)
+        axis.set_ylabel("mean squared error on test points, median")
         legend_outside(figure, axis)
 
     claims = []

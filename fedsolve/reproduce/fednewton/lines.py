@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fedsolve.report.figures import Axes, Figure
 
@@ -17,13 +18,22 @@ LOOKS = {
     "#4": {"color": "#0072B2", "linestyle": "-", "marker": "P"},
     "#8": {"color": "#08306B", "linestyle": "-", "marker": "X"},
     "CG #8": {"color": "#D55E00", "linestyle": "--", "marker": ""},
+    "FedNewton": {"color": "#0072B2", "linestyle": "-", "marker": "o"},
+    "FedNewtonCG": {"color": "#D55E00", "linestyle": "--", "marker": "P"},
 }
+
+# Horizontal lines of figures by rounds: where all methods begin, under them, and where they should end, above.
+ONE_SHOT: dict[str, Any] = {"color": LOOKS["DKRR"]["color"], "linewidth": 3.5, "alpha": 0.5, "zorder": 1}
+POOLED: dict[str, Any] = {"color": "black", "linewidth": 1.2, "linestyle": ":", "zorder": 5}
 
 
 def draw_lines(axis: Axes, xs: Sequence[float], medians: Mapping[str, Sequence[float]], xlabel: str) -> None:
     """A line of medians for each method."""
     for name, ys in medians.items():
-        axis.plot(xs, ys, label=name, linewidth=1.6, markersize=5, **LOOKS[name])
+        # KRR lies under FedNewtonCG and DKRR under FedAvg unless one is above and the other larger.
+        above = {"zorder": 5} if name == "KRR" else {}
+        marks = {"markersize": 8, "fillstyle": "none"} if name == "DKRR" else {"markersize": 5}
+        axis.plot(xs, ys, label=name, linewidth=1.6, **marks, **above, **LOOKS[name])
     axis.set_xlabel(xlabel)
     axis.grid(True, alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)

@@ -17,6 +17,7 @@ from fedsolve.local import GradientSteps
 from fedsolve.losses import Logistic, Squared
 from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import judged
+from fedsolve.reproduce.fednewton.lines import LOOKS
 from fedsolve.reproduce.fednewton.memory import memory_claims
 from fedsolve.reproduce.fednewton.methods import methods
 from fedsolve.reproduce.fednewton.synthetic import SETTING, problem
@@ -202,9 +203,9 @@ def table1(seeds: Seeds, quick: bool) -> Result:
     def draw(figure: Figure) -> None:
         axis = figure.subplots()
         shown = {name: [[e / errors[0] for e in errors[:61]] for errors in some] for name, some in traces.items()}
-        draw_curves(axis, {name: over_rounds(some) for name, some in shown.items()})
+        draw_curves(axis, {name: over_rounds(some) for name, some in shown.items()}, looks=LOOKS)
         axis.set_ylim(1e-10, 2)
-        axis.set_ylabel("federated error, of DKRR's")
+        axis.set_ylabel("federated error over DKRR's")
         figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
 
     whole = "{:.0f}".format

@@ -175,10 +175,13 @@ def theorem3(seeds: Seeds, quick: bool) -> Result:
                 rows = np.transpose([tally.measured(("rates", total, share), which).values for total in totals])
                 found[label] = Curve([list(totals)] * len(rows), rows.tolist())
             draw_curves(axis, found, over="|D|", band=False)
+            top = max(float(np.median(ys)) for curve in found.values() for ys in zip(*curve.ys, strict=True))
+            rate = [top * (total / totals[0]) ** RATE for total in totals]
+            axis.plot(totals, rate, color="grey", linestyle="--", linewidth=1, label=f"like |D|^{RATE:g}")
             axis.set_xscale("log")
             axis.set_title("DKRR" if name == "DKRR" else "FedNewton after 8 rounds")
         axes[0].set_ylabel("‖f − f*‖ in L²")
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
 
     def cell(case: Case, name: str) -> Measured | None:
         measured = tally.measured(case, name)
