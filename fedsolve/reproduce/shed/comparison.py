@@ -116,7 +116,7 @@ class Comparison:
                 draw_curves(axis, {name: _curve(one, counted) for name, one in found.items()}, over=label, looks=looks)
                 ends = [float(np.median([_counts(one, counted)[-1] for one in several])) for several in found.values()]
                 # AGD's thousands would squash the others: whoever needs far more leaves the panel.
-                longest = min(1.03 * max(ends), LONGEST * float(np.median(ends)))
+                longest = max(1.0, min(1.03 * max(ends), LONGEST * float(np.median(ends))))
                 axis.set_xlim(-0.02 * longest, longest)
                 axis.tick_params(labelsize=8)
                 axis.set_ylabel("f − f*" if column == 0 else "")
