@@ -19,7 +19,7 @@ MILD, HARD = "iid, μ = 1e-5", "iid, μ = 1e-6"
     paper="SHED",
     place="section 6.7.2",
     title="Logistic regression on Fashion-MNIST, iid: what μ = 1e-6 costs GIANT and Fib-SHED",
-    takes="5 min",
+    takes="6 min",
 )
 def conditioning(seeds: Seeds, quick: bool) -> Result:
     """GIANT suffers more from ill-conditioning, also where agents are alike."""

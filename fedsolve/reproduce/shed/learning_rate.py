@@ -44,7 +44,7 @@ def with_rate(rate: float) -> Method:
     paper="SHED",
     place="section 6.7",
     title="FedNL with other Hessian learning rates",
-    takes="2 min",
+    takes="10 min",
     seeds=3,
 )
 def fednl_rate(seeds: Seeds, quick: bool) -> Result:

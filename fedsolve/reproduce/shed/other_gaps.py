@@ -60,7 +60,7 @@ def _text(ratio: float) -> str:
     paper="SHED",
     place="section 6.7.2",
     title="Figures 8 and 9 at other gaps than 1e-10",
-    takes="15 min",
+    takes="28 min",
 )
 def other_gaps(seeds: Seeds, quick: bool) -> Result:
     """Whether the answers depend on the gap at which rounds are counted."""
