@@ -48,29 +48,11 @@ def plateau(found: Found, grid: Sequence[int]) -> dict[int, float]:
     return {r: _median(found, r, "few rows") for r in grid if r >= FROM and r not in PEAK}
 
 
-def _claims(found: Found, grid: Sequence[int], seeds: int) -> Sequence[tuple[str, Verdict]]:
-    early = max(_median(found, BEFORE, kind) for kind in KINDS)
-    level = plateau(found, grid)
+def _plateau_claims(level: Mapping[int, float], seeds: int) -> Sequence[tuple[str, Verdict]]:
+    """Of the gains where they should be level, by r."""
     height = float(np.median(list(level.values())))
-    ends = {kind: [_median(found, r, kind) / height for r in JUMP] for kind in KINDS}
-    apart = {
-        r: abs(_median(found, r, "few rows") / _median(found, r, "many rows") - 1) for r in grid if r <= SAME_UNTIL
-    }
-    odd = max(((r, kind) for r in grid for kind in KINDS), key=lambda case: _spread(found, *case))
-    peak = max(grid, key=lambda r: _median(found, r, "few rows"))
-    last = found[FEATURES, "many rows", "s = 1"].median
-    widest = max(apart, key=lambda r: apart[r])
     low, high = min(level, key=lambda r: level[r]), max(level, key=lambda r: level[r])
     return (
-        (f"the gain is below {BELOW:g} at r = {BEFORE}", judged(early < BELOW, number(early, 3), seeds)),
-        (
-            f"a jump between r = {JUMP[0]} and {JUMP[1]}: from less than a fifth of the plateau to more than half",
-            judged(
-                all(before < 0.2 and after > 0.5 for before, after in ends.values()),
-                "; ".join(f"{kind}: {before:.2f} to {after:.2f}" for kind, (before, after) in ends.items()),
-                seeds,
-            ),
-        ),
         (
             f"with few rows a plateau of {PLATEAU:g} ± {GIVE:g} from r = {FROM} on",
             judged(abs(height - PLATEAU) <= GIVE, f"{height:.1f}, the median over r", seeds),
@@ -95,6 +77,32 @@ def _claims(found: Found, grid: Sequence[int], seeds: int) -> Sequence[tuple[str
             f"with few rows it stabilises around {PRINTED_PLATEAU:g} (the paper)",
             judged(abs(height / PRINTED_PLATEAU - 1) <= ABOUT, f"{height:.1f}", seeds),
         ),
+    )
+
+
+def _claims(found: Found, grid: Sequence[int], seeds: int) -> Sequence[tuple[str, Verdict]]:
+    early = max(_median(found, BEFORE, kind) for kind in KINDS)
+    level = plateau(found, grid)
+    height = float(np.median(list(level.values())))
+    ends = {kind: [_median(found, r, kind) / height for r in JUMP] for kind in KINDS}
+    apart = {
+        r: abs(_median(found, r, "few rows") / _median(found, r, "many rows") - 1) for r in grid if r <= SAME_UNTIL
+    }
+    odd = max(((r, kind) for r in grid for kind in KINDS), key=lambda case: _spread(found, *case))
+    peak = max(grid, key=lambda r: _median(found, r, "few rows"))
+    last = found[FEATURES, "many rows", "s = 1"].median
+    widest = max(apart, key=lambda r: apart[r])
+    return (
+        (f"the gain is below {BELOW:g} at r = {BEFORE}", judged(early < BELOW, number(early, 3), seeds)),
+        (
+            f"a jump between r = {JUMP[0]} and {JUMP[1]}: from less than a fifth of the plateau to more than half",
+            judged(
+                all(before < 0.2 and after > 0.5 for before, after in ends.values()),
+                "; ".join(f"{kind}: {before:.2f} to {after:.2f}" for kind, (before, after) in ends.items()),
+                seeds,
+            ),
+        ),
+        *_plateau_claims(level, seeds),
         (f"the peak is at r = n_i = {SCARCE}", judged(peak == SCARCE, f"at r = {peak}", seeds)),
         (
             f"with many rows the gain is ≈ {RICH_END} at r = {FEATURES}",
