@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 
 import numpy as np
 import pytest
 
+from fedsolve.algorithms import DKRR, FedAvg, FedNewton
 from fedsolve.curvature.renewals import Periodic
 from fedsolve.federation.client import Client
-from fedsolve.losses import Logistic
+from fedsolve.local import GradientSteps
+from fedsolve.losses import Logistic, Squared
 from fedsolve.reproduce import find, perform
-from fedsolve.reproduce.fednewton import exponents, memory, source_condition, theorem4
-from fedsolve.reproduce.shed import learning_rate, messages, proofs_convex, proofs_least_squares, proofs_rates
+from fedsolve.reproduce.fednewton import capacity, exponents, first_order, memory, source_condition, theorem4
+from fedsolve.reproduce.fednewton.synthetic import SETTING, problem
+from fedsolve.reproduce.iterates import iterates
+from fedsolve.reproduce.shed import (
+    intervals,
+    learning_rate,
+    messages,
+    other_gaps,
+    proofs_convex,
+    proofs_least_squares,
+    proofs_rates,
+    proofs_unequal,
+)
 from fedsolve.reproduce.shed.gaps import follow, optimum
 from fedsolve.reproduce.shed.methods import as_printed
 from fedsolve.reproduce.shed.renewal_sets import sets
@@ -37,6 +51,29 @@ def test_the_small_logistic_regression_is_the_librarys() -> None:
     assert all(one.eta == 1 for one in steps)
     ours = [float(np.linalg.norm(one.after - best.w)) for one in steps]
     assert ours == pytest.approx(trace.errors[1:], rel=1e-4, abs=1e-11)
+
+
+def test_agents_of_different_sizes_are_weighted_as_the_librarys() -> None:
+    of = Agents(0, 5, 3, (2, 7, 30), 0.1)
+    clients = [Client(f"agent-{j}", Z, np.ones(len(Z))) for j, Z in enumerate(of.rows)]
+    assert [one.n_samples for one in clients] == [2, 7, 30]
+    assert of.best == pytest.approx(optimum(clients, Logistic(l2=0.1)).w, abs=1e-9)
+    assert of.value(of.best) == pytest.approx(optimum(clients, Logistic(l2=0.1)).value, rel=1e-12)
+    assert float(of.mean(np.array([1.0, 2.0, 3.0]))) == pytest.approx((2 + 14 + 90) / 39)
+    claims = dict(perform(find("shed-proofs-unequal"), quick=True).result.claims)
+    assert set(proofs_unequal.CLAIMS.values()) < set(claims)
+
+
+def test_progress_early_and_late_in_an_interval() -> None:
+    """A gap that falls tenfold in each of the last five iterations of 15, and not at all before."""
+    gaps = [1.0] * 4 + [1.0] * 10 + [10.0**-k for k in range(1, 6)] + [1e-5]
+    assert intervals.progress(gaps, [1, 4, 19]) == {(4, 19): (0.0, pytest.approx(1.0))}
+    assert intervals.progress(gaps[:18], [1, 4, 19]) == {}  # not complete
+
+
+def test_giant_is_ahead_where_a_ratio_is_below_one() -> None:
+    assert other_gaps.giant_ahead({"rounds": 1.2, "vectors": math.inf}).holds is False
+    assert other_gaps.giant_ahead({"rounds": 1.2, "vectors": 0.8}).said == "1 of 2 counts: 0.8 times the vectors"
 
 
 def test_an_estimate_by_hand() -> None:
@@ -152,3 +189,28 @@ def test_quick_forms_of_estimates(name: str) -> None:
 
 def test_theorem_4_quick() -> None:
     assert all(verdict.holds is None for _, verdict in perform(find("fednewton-remark7"), quick=True).result.claims)
+
+
+def test_effective_dimensions_of_all_clients() -> None:
+    """C = diag(1, 0), C_1 = diag(3, 1): N(1) = ½ and N_1(1) = ¾ + ½."""
+    assert capacity.largest([np.diag([1.0, 0.0]), np.diag([3.0, 1.0])], 1.0) == pytest.approx(1.25)
+    claims = dict(perform(find("fednewton-capacity")).result.claims)
+    assert [claims[one].holds for one in (capacity.LOW, capacity.HIGH, capacity.INSIDE)] == [False, True, True]
+
+
+def test_rounds_of_a_geometric_error() -> None:
+    assert first_order.rounds_to(lambda t: 0.5**t, 1e-3) == 10
+    assert first_order.rounds_to(lambda t: 0.5**t, 0.5) == 1
+
+
+def test_gradient_descent_and_fednewton_are_the_librarys() -> None:
+    """Errors and rounds against runs of FedNewton, and of FedAvg with one local step."""
+    posed = problem(20, 500, 0.0, 0)
+    of, loss = first_order.Errors(posed), Squared(l2=SETTING.l2)
+    (dkrr,) = (one.state.w for one in iterates(DKRR(loss), posed.clients))
+    size = np.linalg.norm(posed.features @ posed.w) / math.sqrt(len(posed.features))
+    average = FedAvg(loss, GradientSteps(steps=1, step_size=1 / float(of.values[-1])))
+    path = [posed.error(one.state.w) * size for one in islice(iterates(average, posed.clients, warm_start=dkrr), 11)]
+    assert path == pytest.approx([of.gradient_descent(t) for t in range(11)], rel=1e-6)
+    newton = [posed.error(one.state.w) for one in islice(iterates(FedNewton(loss), posed.clients, warm_start=dkrr), 15)]
+    assert of.fednewton(1e-2) == next(t for t, error in enumerate(newton) if error <= 1e-2 * newton[0])

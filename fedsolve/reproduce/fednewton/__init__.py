@@ -5,11 +5,13 @@ Results: docs/reproduce/fednewton.md.
 """
 
 from fedsolve.reproduce.fednewton import (
+    capacity,
     contraction,
     figure2,
     figure3,
     figure4,
     figure5,
+    first_order,
     identities,
     lemmas,
     mnist,
@@ -33,11 +35,13 @@ from fedsolve.reproduce.fednewton import (
 )
 
 __all__ = [
+    "capacity",
     "contraction",
     "figure2",
     "figure3",
     "figure4",
     "figure5",
+    "first_order",
     "identities",
     "lemmas",
     "mnist",

@@ -22,6 +22,7 @@ RHO = {200: 1.73, 500: 0.56, 1000: 0.30}  # reference values by samples per clie
 DIMENSION = 91
 SEEN = (0.49, 0.7)  # mean squared errors: what explodes leaves the figure
 GREAT = 0.01  # of KRR's error: what is a great gap
+SENSITIVE = 10.0  # times the range of a first-order method: more sensitive to the samples of a client
 TOO_FEW, ENOUGH = 200, 263  # samples: eight rounds are worse than DKRR below the first, better from the second
 
 
@@ -89,7 +90,16 @@ def _sentences(tally: Tally[int], size: dict[int, int]) -> list[tuple[str, Verdi
             "with few samples the error explodes",
             judged(worst >= 10, f"#8 is up to {worst:.1e} times KRR's error", seeds),
         ),
+        _sensitivity({name: [median(m, name) for m in size] for name in ("#8", "FedAvg", "FedProx")}, seeds),
     ]
+
+
+def _sensitivity(medians: dict[str, list[float]], seeds: int) -> tuple[str, Verdict]:
+    """How much a method's error depends on the samples of a client: its largest median over its least."""
+    range_of = {name: max(values) / min(values) for name, values in medians.items()}
+    holds = all(range_of["#8"] >= SENSITIVE * range_of[name] for name in ("FedAvg", "FedProx"))
+    said = "largest median over least: " + ", ".join(f"{name} {value:.3g}" for name, value in range_of.items())
+    return f"#8 varies at least {SENSITIVE:g} times as much with n as FedAvg and FedProx", judged(holds, said, seeds)
 
 
 def _path(far: Callable[[int, str], float], m: int) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedsolve.diagnose import effective_dimension
 from fedsolve.reproduce.fednewton.bounded import KAPPA, Drawn, World, world
-from fedsolve.reproduce.fednewton.population import covariance, norm, root
+from fedsolve.reproduce.fednewton.population import norm, root
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 from fedsolve.reproduce.tally import Tally
@@ -33,7 +33,6 @@ THIRD, FOURTH = "Lemma 3", "Lemma 4"
 ALWAYS = (LEFT, P_POOLED, P_LOCAL, SYMMETRIC, BETA)
 LIKELY = (RIGHT, LOCAL_RIGHT, THIRD, FOURTH)
 CORDES, BERNSTEIN = "Proposition 2 (Cordes)", "Proposition 3 (Bernstein)"
-CAPACITY_LOW, CAPACITY_HIGH = "½ ≤ N(λ) for every λ in (0, 1)", "N(λ) ≤ κ²/λ"
 
 
 def spread_of(samples: int, l2: float, dimension: float) -> float:
@@ -116,14 +115,6 @@ def _claims(
         wrong, allowed = sum(value > SLACK for value in drawn), DELTA * len(drawn) if name == BERNSTEIN else 0
         said = f"wrong in {wrong} of {len(drawn)} draws; left over right up to {max(drawn):.3g}"
         found.append((name, Verdict(wrong <= allowed, said)))
-    values = np.linalg.eigvalsh(covariance(world(CLIENTS, FEATURES).phi, np.zeros(10)))
-    tried = (1e-6, 1e-4, 1e-2, 0.1, 0.5, 0.9)
-    sizes = {l2: effective_dimension(values, l2) for l2 in tried}
-    low = {l2: size for l2, size in sizes.items() if size < 0.5}
-    said = f"N = {sizes[tried[0]]:.3g} to {sizes[tried[-1]]:.2g} for λ from {tried[0]:g} to {tried[-1]:g}"
-    least = min(low, default=None)
-    found.append((CAPACITY_LOW, Verdict(not low, said + ("" if least is None else f"; below ½ from λ = {least:g}"))))
-    found.append((CAPACITY_HIGH, Verdict(all(size <= KAPPA**2 / l2 for l2, size in sizes.items()), said)))
     return [(claim, Verdict(None, one.said) if quick else one) for claim, one in found]
 
 

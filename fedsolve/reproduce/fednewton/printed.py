@@ -101,6 +101,11 @@ def exponent_claims() -> Iterator[tuple[str, Verdict]]:
     bounds = (1 / s, (s + 1) / (2 * s))
     yield "r = ½, γ = 1: the boundaries are |D|^0.5 and |D|^0.75", Verdict(bounds == (0.5, 0.75), f"{bounds}")
     yield "r = ½, γ = 1: the rate of the norm is |D|^-½", Verdict(-r / s == -0.5, f"−r/(2r + γ) = {-r / s:g}")
+    squared = -2 * r / s
+    yield (
+        "r = ½, γ = 1: the rate of the squared norm is |D|^-½",
+        Verdict(squared == -0.5, f"−2r/(2r + γ) = {squared:g}"),
+    )
 
     def aleph(case: int, n: float, gamma: float, total: float) -> float:
         """The exponent of ℵ where n = |D|^n."""

@@ -29,6 +29,7 @@ from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 CLIENTS, EACH = 5, 60
 WIDTHS, ROUNDS = (20, 40, 80), 6
 FIRST = ("FedAvg", "FedProx")
+SIMILAR = 2.0  # times: similar costs of communication
 ACCURACIES = (1e-1, 1e-2, 1e-4, 1e-6, 1e-8)
 MOST = 300  # rounds
 
@@ -94,6 +95,11 @@ def _cost_claims(found: dict[str, dict[int, Costs]]) -> Iterator[tuple[str, Verd
     yield (
         "FedNewton sends twice what FedAvg and FedProx send in a round",
         Verdict(sent["FedNewton"] == {4} and all(sent[name] == {2} for name in FIRST), f"vectors a round, {said}"),
+    )
+    times = max(max(sent["FedNewton"]) / min(sent[name]) for name in FIRST)
+    yield (
+        f"FedNewton sends at most {SIMILAR:g} times the vectors of FedAvg and FedProx in a round",
+        Verdict(times <= SIMILAR, f"{times:g} times at most, in all rounds and for M = {', '.join(map(str, widths))}"),
     )
     yield (
         "all three send O(Mt) numbers",

@@ -83,6 +83,7 @@ def _rates(tally: Tally[Case], totals: tuple[int, ...], seeds: int) -> list[tupl
 
     found = [
         ("KRR learns at the optimal rate", falls(0.75, "KRR")),
+        _squared(list(totals), medians("rates", 0.75, "KRR"), seeds),
         ("n = |D|^0.75: DKRR learns at the optimal rate", falls(0.75, "DKRR")),
         ("n = |D|^0.5: eight rounds learn at the optimal rate", falls(0.5, "#8")),
         ("n = |D|^0.4: DKRR does not learn at the optimal rate", _not(falls(0.4, "DKRR"))),
@@ -94,6 +95,13 @@ def _rates(tally: Tally[Case], totals: tuple[int, ...], seeds: int) -> list[tupl
     found.append(("n = |D|^0.6: Υ < 1", judged(below == total, said, seeds)))
     found.append(("n = |D|^0.6: more rounds help", judged(better == total, said, seeds)))
     return [*found, *_remark6(tally, totals, seeds)]
+
+
+def _squared(totals: list[int], medians: list[float], seeds: int) -> tuple[str, Verdict]:
+    """The rate that the paper means by O(1/√|D|): of the squared norm, −2r/(2r + γ) = −½."""
+    found = slope(list(totals), [one**2 for one in medians])
+    said = f"the squared median error falls like |D|^{found:.3f}; −2r/(2r + γ) = {2 * RATE:g}"
+    return "KRR: the squared error falls at least like |D|^-½", judged(found <= 2 * (RATE + TOLERANCE), said, seeds)
 
 
 def _remark6(tally: Tally[Case], totals: tuple[int, ...], seeds: int) -> list[tuple[str, Verdict]]:

@@ -13,6 +13,7 @@ FAR_WORSE = 2.0  # times the rounds
 SIMILAR = 2.0  # times, between the smallest and the largest of “similar” numbers
 LARGE = 1.5  # times: a large advantage
 SAME = 1.5  # times, for the same amount of data
+COMPETITIVE = 1.5  # times GIANT's rounds at most, for SHED to be competitive with it (section 7)
 EARLY = 5  # iterations at the beginning
 HESSIANS, ROUNDS = 12, 450  # of Fib-SHED at μ = 1e-6, according to the paper
 SHARE = 0.25
@@ -83,6 +84,10 @@ def _on_iid(found: Comparison, iid: str, claims: Claims, mild: bool, with_gn: bo
         said = f"{number(min(rounds), 4)} to {number(max(rounds), 4)} rounds"
         claim = f"{iid}: Fib-SHED, Fib-SHED+, GN-SHED and GIANT take similar rounds, within {SIMILAR:g} times"
         claims.add(claim, max(rounds) <= SIMILAR * min(rounds), said)
+        shares = {one.name: found.ratio(iid, one.name, GIANT_OWN.name, "rounds").median for one in (FIB, FIB_PLUS, GN)}
+        claim = f"{iid}: Fib-SHED, Fib-SHED+ and GN-SHED each take at most {COMPETITIVE} times GIANT's rounds"
+        said = ", ".join(f"{name} {number(share, 3)} times" for name, share in shares.items())
+        claims.add(claim, all(share <= COMPETITIVE for share in shares.values()), said)
         claims.add(f"{iid}: GIANT sends less than Fib-SHED", vectors.median < 1, times(vectors))
     if not mild:
         claims.add(f"{iid}: GIANT takes more rounds than Fib-SHED", giant.median > 1, times(giant))

@@ -76,12 +76,13 @@ def assumptions(of: Agents, rng: np.random.Generator, worst: Worst) -> None:
     """Assumption 1 at random points, near and far from the optimum."""
     for k in range(POINTS):
         w, v = (of.best + 10.0 ** (k % 5 - 3) * rng.standard_normal(of.n) for _ in range(2))
-        for one, other, K, L in zip(of.hessians(w), of.hessians(v), of.K_i, of.L_i, strict=True):
+        pairs = zip(of.hessians(w), of.hessians(v), of.K_i, of.L_i, of.weights, strict=True)
+        for one, other, K, L, p in pairs:
             values = np.linalg.eigvalsh(one)
             worst.add(CONVEX, of.mu / values[0])
             worst.add(SMOOTH, values[-1] / K)
             worst.add(LIPSCHITZ, norm_2(one - other) / (L * norm(w - v)))
-            worst.add(FROM_POOLED, values[-1] / (len(of.rows) * of.K))
+            worst.add(FROM_POOLED, values[-1] * p / of.K)  # p = 1/M with equal agents
         g, e = norm(of.gradient(w)), norm(w - of.best)
         worst.add(BY_GRADIENT, max(of.mu * e / g, g / (of.K * e)))
 
@@ -102,7 +103,7 @@ def theorem_9(of: Agents, step: Step, worst: Worst) -> None:
         below = (V * np.where(np.arange(of.n) < q, one, 0.99 * one[q])) @ V.T
         worst.add(NEEDED, abs(float(np.linalg.eigvalsh(below - H_i)[0]) + 0.01 * one[q]) / one[0])
     larger = [np.where(np.arange(of.n) < q, one, one[q - 1]) for one, q in zip(values, step.counts, strict=True)]
-    tall = np.mean([(V * one) @ V.T for V, one in zip(vectors, larger, strict=True)], axis=0)
+    tall = of.mean([(V * one) @ V.T for V, one in zip(vectors, larger, strict=True)])
     worst.add(ALSO, float(np.linalg.eigvals(np.linalg.solve(tall, H_k)).real.max()))
     worst.add(
         FIRST_9, after / (before * norm_2(A) + step.eta * of.L * inverse / 2 * before**2) if after > 1e-12 else 0.0
@@ -123,7 +124,7 @@ def lemma_11(of: Agents, step: Step, worst: Worst) -> None:
     worst.add(POSITIVE, of.mu / step.rho)
     if g > SMALL:
         worst.add(LEMMA_11, ALPHA * BETA * step.rho / of.K**2 * g**2 / fell)
-        worst.add(OWN_11, ALPHA * BETA * step.rho / float(of.K_i.mean()) ** 2 * g**2 / fell)
+        worst.add(OWN_11, ALPHA * BETA * step.rho / float(of.mean(of.K_i)) ** 2 * g**2 / fell)
 
 
 def disjoint(agents: int = 10, width: int = 2) -> tuple[float, float]:
@@ -202,23 +203,27 @@ def summed(agents: int = 1000, kappa: float = 0.01) -> float:
     return float(ALPHA * g**2 / H / fell) if fell > 0 else float("inf")
 
 
+def followed(of: Agents, rng: np.random.Generator, worst: Worst) -> None:
+    """A run of Algorithm 4 with all checks of its steps."""
+    assumptions(of, rng, worst)
+    start = of.best + 3 * rng.standard_normal(N)
+    steps = run(of, lambda t: t % PERIOD == 1, ITERATIONS, np.array([1, 1, 2, 3]), start)
+    seen = [one for one in steps if norm(one.w - of.best) > SMALL]
+    for step in seen:
+        theorem_9(of, step, worst)
+        lemma_11(of, step, worst)
+        lemma_12(of, step, worst)
+    worst.add(GRADIENT, norm(steps[-1].g) / norm(steps[0].g))
+    changes = [norm_2(of.hessian(one.after) - of.hessian(one.w)) for one in steps]
+    worst.add(SLOWER, max(changes[-5:]) / max(changes[:5]))
+    since = [norm(one.w - one.renewed) for one in steps]
+    worst.add(SINCE, max(since[-PERIOD:]) / max(since[:PERIOD]))
+
+
 def measured(seed: int) -> dict[str, float]:
     rng, worst = np.random.default_rng((seed, 32)), Worst()
     for mu in MUS:
-        of = Agents(seed, N, AGENTS, SAMPLES, mu)
-        assumptions(of, rng, worst)
-        start = of.best + 3 * rng.standard_normal(N)
-        steps = run(of, lambda t: t % PERIOD == 1, ITERATIONS, np.array([1, 1, 2, 3]), start)
-        seen = [one for one in steps if norm(one.w - of.best) > SMALL]
-        for step in seen:
-            theorem_9(of, step, worst)
-            lemma_11(of, step, worst)
-            lemma_12(of, step, worst)
-        worst.add(GRADIENT, norm(steps[-1].g) / norm(steps[0].g))
-        changes = [norm_2(of.hessian(one.after) - of.hessian(one.w)) for one in steps]
-        worst.add(SLOWER, max(changes[-5:]) / max(changes[:5]))
-        since = [norm(one.w - one.renewed) for one in steps]
-        worst.add(SINCE, max(since[-PERIOD:]) / max(since[:PERIOD]))
+        followed(Agents(seed, N, AGENTS, SAMPLES, mu), rng, worst)
     worst.add(EXAMPLE_11, disjoint()[0])
     worst.add(OWN_11, disjoint()[1])
     worst.add(FIFTY_FOUR, conditions(rng, printed=True))

@@ -78,14 +78,13 @@ def exponent(of: Agents) -> tuple[float, float]:
     whole, bounds = np.eye(of.n), []
     for q in range(1, PERIOD + 1):
         parts, rho = estimate(values, vectors, np.full(len(of.rows), q))
-        whole = (np.eye(of.n) - np.linalg.solve(np.mean(parts, axis=0), H)) @ whole
-        bounds.append(1 - values[:, -1].mean() / rho.mean())
+        whole = (np.eye(of.n) - np.linalg.solve(of.mean(parts), H)) @ whole
+        bounds.append(1 - float(of.mean(values[:, -1])) / float(of.mean(rho)))
     return float(np.abs(np.linalg.eigvals(whole)).max() ** (1 / PERIOD)), float(np.prod(bounds) ** (1 / PERIOD))
 
 
-def first_part(seed: int, worst: Worst) -> None:
+def first_part(of: Agents, worst: Worst) -> None:
     """1): where (41) and (42) hold, at μ = 1, with periodic renewals and with one only."""
-    of = Agents(seed, N, AGENTS, SAMPLES, STRONG)
     start = of.best + 5 * np.ones(N)
     one_each = np.ones(AGENTS, dtype=int)
     periodic = run(of, lambda t: t % PERIOD == 1, 60, one_each, start)
@@ -98,8 +97,9 @@ def first_part(seed: int, worst: Worst) -> None:
     worst.add(ONCE, 1 / min(max(near(of, one)) for one in once))
 
 
-def second_part(of: Agents, steps: Sequence[Step], worst: Worst) -> None:
+def second_part(of: Agents, worst: Worst) -> None:
     """2): (43) to (45) along a run with periodic renewals."""
+    steps = run(of, lambda t: t == 1 or t % PERIOD == 0, ITERATIONS, np.ones(AGENTS, dtype=int), np.zeros(N))
     a, bound = exponent(of)
     errors = np.array([norm(one.w - of.best) for one in steps])
     seen = [t for t, e in enumerate(errors) if e > ROUNDING]
@@ -138,11 +138,11 @@ def second_part(of: Agents, steps: Sequence[Step], worst: Worst) -> None:
 def _at_the_optimum(of: Agents, full: Sequence[Step], last: Sequence[Step], worst: Worst) -> None:
     """The chain after (45)."""
     values, _ = of.spectra(of.best)
-    least, L = float(values[:, -1].mean()), float(of.L_i.max())
+    least, L = float(of.mean(values[:, -1])), float(of.L_i.max())
 
     def terms(one: Step) -> tuple[float, float, float, float, float]:
         e = norm(one.renewed - of.best)
-        rho = float(np.mean([row[q] for row, q in zip(values, one.counts, strict=True)]))  # ρ̄_k^o
+        rho = float(of.mean(np.array([row[q] for row, q in zip(values, one.counts, strict=True)])))  # ρ̄_k^o
         now = 1 - one.least / one.rho
         first, second = 1 - (least - L * e) / (rho + L * e), 1 - least / (rho + L * e)
         return now, first, second, 1 - least / rho + L * e / rho, 1 - least / rho
@@ -177,10 +177,8 @@ def third_part(rng: np.random.Generator, worst: Worst) -> None:
 
 def measured(seed: int) -> dict[str, float]:
     worst = Worst()
-    first_part(seed, worst)
-    of = Agents(seed, N, AGENTS, SAMPLES, MU)
-    steps = run(of, lambda t: t == 1 or t % PERIOD == 0, ITERATIONS, np.ones(AGENTS, dtype=int), np.zeros(N))
-    second_part(of, steps, worst)
+    first_part(Agents(seed, N, AGENTS, SAMPLES, STRONG), worst)
+    second_part(Agents(seed, N, AGENTS, SAMPLES, MU), worst)
     third_part(np.random.default_rng((seed, 33)), worst)
     return worst.found
 

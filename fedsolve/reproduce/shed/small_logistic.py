@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,20 +15,22 @@ ALPHA, BETA = 0.1, 0.5  # of the line search
 
 
 class Agents:
-    """Agents of equal size (Assumption 2) with labels of ±1.
+    """Agents with labels of ±1, of equal size or of the sizes given, with weights N_i/N (Assumption 2).
 
     L_i, K_i  of Assumption 1: THIRD · max ‖x‖ λ_max(Σ x xᵀ/N_i), and λ_max(Σ x xᵀ/N_i)/4 + μ; κ_i = μ
     """
 
-    def __init__(self, seed: int, n: int, agents: int, samples: int, mu: float) -> None:
+    def __init__(self, seed: int, n: int, agents: int, samples: int | Sequence[int], mu: float) -> None:
         rng = np.random.default_rng((seed, 31))
         scale = 0.7 ** np.arange(n)
         truth = rng.standard_normal(n)
         self.n, self.mu = n, mu
         self.rows = []  # y x
-        for _ in range(agents):
-            X = rng.standard_normal((samples, n)) * scale + 0.3 * rng.standard_normal(n)
-            self.rows.append(X * np.sign(X @ truth + rng.logistic(size=samples))[:, None])
+        sizes = [samples] * agents if isinstance(samples, int) else list(samples)
+        self.weights = np.array(sizes) / sum(sizes)
+        for size in sizes:
+            X = rng.standard_normal((size, n)) * scale + 0.3 * rng.standard_normal(n)
+            self.rows.append(X * np.sign(X @ truth + rng.logistic(size=size))[:, None])
         grams = [np.linalg.eigvalsh(Z.T @ Z / len(Z))[-1] for Z in self.rows]
         longest = [np.linalg.norm(Z, axis=1).max() for Z in self.rows]
         self.L_i = np.array([THIRD * a * b for a, b in zip(grams, longest, strict=True)])
@@ -38,14 +40,19 @@ class Agents:
         self.L, self.K = THIRD * top * float(np.linalg.norm(every, axis=1).max()), top / 4 + mu
         self.best = self._optimum()
 
+    def mean(self, of: Sequence[Array] | Array) -> Array:
+        """Over the agents, with their weights."""
+        return np.asarray(np.average(of, axis=0, weights=self.weights))
+
     def value(self, w: Array) -> float:
-        return float(np.mean([np.mean(np.logaddexp(0, -Z @ w)) for Z in self.rows]) + self.mu / 2 * w @ w)
+        losses = np.array([np.mean(np.logaddexp(0, -Z @ w)) for Z in self.rows])
+        return float(self.mean(losses) + self.mu / 2 * w @ w)
 
     def gradients(self, w: Array) -> list[Array]:
         return [-Z.T @ (1 / (1 + np.exp(Z @ w))) / len(Z) + self.mu * w for Z in self.rows]
 
     def gradient(self, w: Array) -> Array:
-        return np.asarray(np.mean(self.gradients(w), axis=0))
+        return self.mean(self.gradients(w))
 
     def hessians(self, w: Array) -> list[Array]:
         found = []
@@ -55,7 +62,7 @@ class Agents:
         return found
 
     def hessian(self, w: Array) -> Array:
-        return np.asarray(np.mean(self.hessians(w), axis=0))
+        return self.mean(self.hessians(w))
 
     def spectra(self, w: Array) -> tuple[Array, Array]:
         """Eigenvalues of every agent, the largest first, and eigenvectors."""
@@ -90,19 +97,12 @@ class Step:
     H: Array  # Ĥ
     parts: list[Array]  # Ĥ_i
     rho_i: Array
-    least_i: Array  # λ_n of every agent
+    rho: float  # ρ̄
+    least: float  # λ̄_n
     g: Array
     p: Array
     eta: float
     counts: Array  # q_t of every agent
-
-    @property
-    def rho(self) -> float:
-        return float(self.rho_i.mean())
-
-    @property
-    def least(self) -> float:
-        return float(self.least_i.mean())
 
 
 def run(of: Agents, renews: Callable[[int], bool], iterations: int, increments: Array, start: Array) -> list[Step]:
@@ -116,12 +116,13 @@ def run(of: Agents, renews: Callable[[int], bool], iterations: int, increments: 
             values, vectors = of.spectra(w)
         counts = np.minimum(counts + increments, of.n - 1)
         parts, rho = estimate(values, vectors, counts)
-        H, g = np.asarray(np.mean(parts, axis=0)), of.gradient(w)
+        H, g = of.mean(parts), of.gradient(w)
         p, eta = np.linalg.solve(H, g), 1.0
         near = norm(g) < 1e-7  # below, values are rounding, and the full step is taken
         while not near and of.value(w - eta * p) > of.value(w) - ALPHA * eta * float(p @ g):
             eta *= BETA
         after = w - eta * p
-        found.append(Step(w, after, renewed, H, parts, rho, values[:, -1], g, p, eta, counts))
+        means = float(of.mean(rho)), float(of.mean(values[:, -1]))
+        found.append(Step(w, after, renewed, H, parts, rho, *means, g, p, eta, counts))
         w = after
     return found
