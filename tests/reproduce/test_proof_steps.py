@@ -11,7 +11,7 @@ from fedsolve.curvature.renewals import Periodic
 from fedsolve.federation.client import Client
 from fedsolve.losses import Logistic
 from fedsolve.reproduce import find, perform
-from fedsolve.reproduce.fednewton import exponents, memory, source_condition, theorem4
+from fedsolve.reproduce.fednewton import exponents, memory, remark7, source_condition
 from fedsolve.reproduce.shed import learning_rate, messages, proofs_convex, proofs_least_squares, proofs_rates
 from fedsolve.reproduce.shed.gaps import follow, optimum
 from fedsolve.reproduce.shed.methods import as_printed
@@ -131,10 +131,10 @@ def test_exponents_by_hand() -> None:
 
 
 def test_theorem_4s_terms_by_hand() -> None:
-    assert theorem4.aleph(10_000, 10) == pytest.approx(10**-1.5 * 1e3)
-    assert theorem4.aleph(10_000, 500) == pytest.approx(0.2)
-    assert theorem4.aleph(10_000, 5000) == pytest.approx(0.1)
-    few, many = (theorem4.pi(10_000, n, np.array([0.1]), np.array([0.5]))[0] for n in (50, 500))
+    assert remark7.aleph(10_000, 10) == pytest.approx(10**-1.5 * 1e3)
+    assert remark7.aleph(10_000, 500) == pytest.approx(0.2)
+    assert remark7.aleph(10_000, 5000) == pytest.approx(0.1)
+    few, many = (remark7.pi(10_000, n, np.array([0.1]), np.array([0.5]))[0] for n in (50, 500))
     assert few == pytest.approx(10_000 / 50 * 0.1 + 100 / 50 * 0.5)
     assert many == pytest.approx((1 + 10) * (0.5 + 10))
 
