@@ -86,7 +86,7 @@ _SMALLER = f"n = {FEATURES} instead of the paper's 300, for time. FedNL is count
     paper="SHED",
     place="section 6.1.2",
     title="Logistic regression with each class as the target",
-    takes="6 min",
+    takes="2 min",
     seeds=1,
 )
 def classes(seeds: Seeds, quick: bool) -> Result:
