@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import fedsolve as fs
-from fedsolve.deploy.daemon import descendants
+from fedsolve.deploy.daemon import _with_parent, descendants
 from fedsolve.federation.participation import Replay
 from fedsolve.runfiles.toml_writer import dumps
 from tests.sites.hospitals import COLUMNS, LOSS, NAMES, PREPROCESS, Hospitals, hospitals
@@ -77,7 +77,8 @@ class Federation:
             ["server", self.kit(name)] if name == "localhost" else ["site", self.kit(name), self.hospitals.files[name]]
         )
         environment = {**ENVIRONMENT, **self.environments.get(name, {})}
-        self.daemons[name] = subprocess.Popen(command(*which), env=environment, start_new_session=True)
+        # In a session of its own, and ended with this process, also when the tests are interrupted.
+        self.daemons[name] = subprocess.Popen(command(*which), env=environment, preexec_fn=_with_parent)
 
     def stop(self, name: str) -> int:
         """End a daemon as Ctrl-C does; returns its exit status."""

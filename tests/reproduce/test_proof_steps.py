@@ -14,7 +14,7 @@ from fedsolve.federation.client import Client
 from fedsolve.local import GradientSteps
 from fedsolve.losses import Logistic, Squared
 from fedsolve.reproduce import find, perform
-from fedsolve.reproduce.fednewton import capacity, exponents, first_order, memory, source_condition, theorem4
+from fedsolve.reproduce.fednewton import capacity, exponents, first_order, memory, remark7, source_condition
 from fedsolve.reproduce.fednewton.synthetic import SETTING, problem
 from fedsolve.reproduce.iterates import iterates
 from fedsolve.reproduce.shed import (
@@ -168,10 +168,10 @@ def test_exponents_by_hand() -> None:
 
 
 def test_theorem_4s_terms_by_hand() -> None:
-    assert theorem4.aleph(10_000, 10) == pytest.approx(10**-1.5 * 1e3)
-    assert theorem4.aleph(10_000, 500) == pytest.approx(0.2)
-    assert theorem4.aleph(10_000, 5000) == pytest.approx(0.1)
-    few, many = (theorem4.pi(10_000, n, np.array([0.1]), np.array([0.5]))[0] for n in (50, 500))
+    assert remark7.aleph(10_000, 10) == pytest.approx(10**-1.5 * 1e3)
+    assert remark7.aleph(10_000, 500) == pytest.approx(0.2)
+    assert remark7.aleph(10_000, 5000) == pytest.approx(0.1)
+    few, many = (remark7.pi(10_000, n, np.array([0.1]), np.array([0.5]))[0] for n in (50, 500))
     assert few == pytest.approx(10_000 / 50 * 0.1 + 100 / 50 * 0.5)
     assert many == pytest.approx((1 + 10) * (0.5 + 10))
 

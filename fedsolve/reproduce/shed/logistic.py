@@ -38,7 +38,9 @@ MOST, MOST_QUICK = 1600, 250  # rounds that a method is given
 IID, SKEWED = "iid", "one other class per agent"
 PATIENT = replace(GIANT_OWN, most=6000)  # 2,000 iterations, to measure how much slower it is
 HURRIED = replace(GIANT_OWN, most=3000)  # where 6,000 do not suffice either (seen on one split), or agents are many
-FAR_AWAY = [replace(one, most=800) for one in (MONT_DEC, HEAVY, AGD_)]  # they are far from arriving, and no rule asks for more
+FAR_AWAY = [
+    replace(one, most=800) for one in (MONT_DEC, HEAVY, AGD_)
+]  # they are far from arriving, and no rule asks for more
 
 
 def posed(seed: int, dataset: str, mu: float, iid: bool, quick: bool) -> Problem:

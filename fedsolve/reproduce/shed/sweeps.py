@@ -86,7 +86,7 @@ _SMALLER = f"n = {FEATURES} instead of the paper's 300, for time. FedNL is count
     paper="SHED",
     place="section 6.1.2",
     title="Logistic regression with each class as the target",
-    takes="6 min",
+    takes="2 min",
     seeds=1,
 )
 def classes(seeds: Seeds, quick: bool) -> Result:
@@ -121,7 +121,7 @@ PATIENT = replace(GIANT_OWN, most=3000)
     paper="SHED",
     place="Figure 12, section 6.7.3",
     title="GIANT on digits at μ = 1e-5: the small EMNIST, and MNIST with 400 images per agent",
-    takes="8 min",
+    takes="9 min",
 )
 def digits(seeds: Seeds, quick: bool) -> Result:
     """The paper finds GIANT not much impacted by unlike agents here, and the best choice."""
