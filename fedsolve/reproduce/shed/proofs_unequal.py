@@ -36,7 +36,7 @@ CHECKS = (*(Check(place, claim) for place, claim in CLAIMS.items()), Check("Assu
 
 def measured(seed: int) -> dict[str, float]:
     """Of every result the largest share that a step takes of its limit."""
-    rng, worst, slow = np.random.default_rng((seed, 33)), equal.Worst(), rates.Worst()
+    rng, worst, slow = np.random.default_rng((seed, 33)), equal.Worst(), equal.Worst()
     for mu in equal.MUS:
         equal.followed(Agents(seed, equal.N, len(SIZES), SIZES, mu), rng, worst)
     rates.first_part(Agents(seed, rates.N, len(LARGER), LARGER, rates.STRONG), slow)
