@@ -28,6 +28,7 @@ from fedsolve.reproduce.fedlrgd import (
     proofs_steps,
     proofs_waves,
     rank_variants,
+    samples,
     theory_times,
 )
 from fedsolve.reproduce.fedlrgd.networks import Training, mlp, squared_loss, train
@@ -190,3 +191,18 @@ def test_batches_and_loss_are_those_of_the_training() -> None:
     assert steps[0] == pytest.approx(0.001, rel=0.01)  # one step of Adam
     assert 0.0015 < steps[1] < 0.0021  # two
     assert not np.array_equal(one.w, other.w)
+
+
+def test_combinations_are_exact_at_the_probes() -> None:
+    """As (37) asks; elsewhere they are not, the less so the nearer the server's gradients are to dependent ones."""
+    rng = np.random.default_rng(4)
+    draws = sorted((samples.draw(rng) for _ in range(200)), key=lambda one: one.condition)
+    assert all(one.at_probes < 1e-12 * one.condition for one in draws)
+    assert min(one.error for one in draws) > 1e-5
+    assert np.median([one.error for one in draws[:100]]) < np.median([one.error for one in draws[100:]])
+
+
+def test_samples_are_counted_in_every_seed() -> None:
+    found = samples.measured(0)
+    assert set(found) == {check.claim for check in samples.CHECKS}
+    assert 10 * found[samples.REGULAR.claim] <= 20 * found[samples.SINGULAR.claim]  # these draws are among those

@@ -65,6 +65,11 @@ def test_one_setting_by_hand(tmp_path: Path) -> None:
     assert said == Verdict(False, "1 of 2 rows, not at cifar10:0.1, target 2; 22 have not been run")
     assert found["FFGB-Distill needs fewer models than FedAvg, in every row"].holds is None  # rows are missing
     assert found["one round of FFGB-Distill saves FedDyn models, its own counted, in every row"].holds is False  # 2 + 1
+    half = found["… FedAvg then needs at most half as many, in every row"]  # 0 + 1 against 4, 2 + 1 against 6
+    assert half == Verdict(None, "2 of 2 rows; 22 have not been run; where both are reached 0.25 to 0.50 times as many")
+    half = found["… FedDyn then needs at most half as many, in every row"]  # 0 + 1 against 2, 2 + 1 against 3
+    assert half.holds is False
+    assert half.said.startswith("1 of 2 rows, not at cifar10:0.1, target 2")
     assert found["CIFAR-10, FFGB-Distill: counts within twice the printed ones"] == Verdict(True, "1 (1), 3 (3)")
     assert found["CIFAR-10, FedAvg: counts within twice the printed ones"] == Verdict(False, "4 (25), 6 (39)")
     assert found["CIFAR-100, FedAvg: counts within twice the printed ones"].holds is None
@@ -75,6 +80,11 @@ def test_the_parts_of_the_repository_are_the_whole_table() -> None:
     found = dict(claims(COLUMNS, Parts(REPOSITORY), SETTINGS))
     for other in ("FedAvg", "FedDyn", "FedAvg-Distill"):
         assert found[f"FFGB-Distill needs fewer models than {other}, in every row"] == Verdict(True, "24 of 24 rows")
+    for method in ("FedAvg", "FedDyn"):
+        half = found[f"… {method} then needs at most half as many, in every row"]
+        assert half.holds is True
+        assert half.said.startswith("24 of 24 rows; where both are reached 0.0")
+        assert half.said.endswith("to 0.50 times as many" if method == "FedDyn" else "to 0.42 times as many")
     # ten rounds of FedAvg-Distill tell one row in six
     assert found["FedAvg-Distill needs fewer models than FedAvg on CIFAR-10"].holds is None
     assert found["FedAvg-Distill is better than FedAvg after equally many rounds on CIFAR-10"].holds is True

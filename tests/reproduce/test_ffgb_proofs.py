@@ -33,7 +33,7 @@ from fedsolve.reproduce.ffgb import (
 )
 from fedsolve.reproduce.ffgb.images import Images
 from fedsolve.reproduce.ffgb.judging import AtLeast, Below, Found, Same, Within, Zero, gap, table
-from fedsolve.reproduce.ffgb.oracles import ScaleOracle
+from fedsolve.reproduce.ffgb.oracles import Adversary, Honest, ScaleOracle
 from fedsolve.reproduce.ffgb.theory_problems import MU, POINTS, L, same_inputs, shifted
 from fedsolve.reproduce.ffgb.theory_runs import functions, squares
 from tests.extras import optional
@@ -189,6 +189,14 @@ def test_the_adversary_cancels_the_weighted_sum() -> None:
     g = remarks_adversary.answers(f, (0, 1), (0.6, 0.4))
     np.testing.assert_allclose(0.6 * g[0] + 0.4 * g[1], 0, atol=1e-15)
     np.testing.assert_allclose(g[1, 1], expit(np.array([f[1, 0] - f[1, 1], f[1, 1] - f[1, 0]])) - [0, 1])
+
+
+def test_labels_reach_an_oracle_that_is_exact_and_nothing_else() -> None:
+    """One step from 0 at x_i is half of η (e_y − ½), as one client of two has the point; the adversary cancels it."""
+    found = remarks_adversary.relabelled(Honest(), (0, 1))
+    np.testing.assert_allclose(found[1], [[0.125, -0.125], [-0.125, 0.125]])
+    np.testing.assert_allclose(remarks_adversary.relabelled(Honest(), (1, 0)), -found, atol=1e-15)
+    np.testing.assert_array_equal(remarks_adversary.relabelled(Adversary(), (1, 0)), 0)
 
 
 def test_feddyn_ends_at_the_minimum() -> None:

@@ -24,6 +24,7 @@ from fedsolve.reproduce.nonparametric import (
     proof_tails,
     remarks_kernels,
     remarks_linear,
+    sentences,
 )
 from fedsolve.reproduce.nonparametric.figure6 import kappas
 from fedsolve.reproduce.nonparametric.quantities import Notes, Quantity, identity
@@ -177,3 +178,21 @@ def test_kappa_of_the_polynomials_by_hand() -> None:
     assert found["s = 1"] == pytest.approx(1)
     assert found["s = 10"] == pytest.approx(6 / (1 - 0.4**10))
     assert found["FedProx"] == pytest.approx(1.6)
+
+
+def test_what_one_client_does_at_the_limit() -> None:
+    """With one step a client moves by η n_i/N times its own gradient; all together do not move."""
+    rng = np.random.default_rng(9)
+    X, truths = [rng.standard_normal((n, 3)) for n in (6, 1, 9)], rng.standard_normal((3, 3))
+    made = Rounds.of(X, LocalSteps(0.05))
+    centre = made.centre(truths)
+    by_hand = [0.05 / 16 * rows.T @ rows @ (truth - centre) for rows, truth in zip(X, truths, strict=True)]
+    found = sentences.deviations(made, truths)
+    np.testing.assert_allclose(found, by_hand, atol=1e-14)
+    np.testing.assert_allclose(found.sum(axis=0), 0, atol=1e-14)
+    row = X[1][0]
+    assert sentences.distances(made, truths)[1] == pytest.approx(abs(row @ truths[1] / (row @ centre) - 1))
+
+
+def test_sentences_hold_with_one_seed() -> None:
+    assert all(one.holds for _, one in perform(find("nonparametric-sentences"), quick=True, seeds=1).result.claims)

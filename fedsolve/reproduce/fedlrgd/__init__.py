@@ -4,6 +4,6 @@ A. Jadbabaie, A. Makur, D. Shah. Federated Optimization of Smooth Loss Functions
 Theory 69(12), 2023. https://arxiv.org/abs/2201.01954. Results: docs/reproduce/fedlrgd.md.
 """
 
-from fedsolve.reproduce.fedlrgd import complexity, proofs, rank, rank_variants, theory
+from fedsolve.reproduce.fedlrgd import complexity, proofs, rank, rank_variants, samples, theory
 
-__all__ = ["complexity", "proofs", "rank", "rank_variants", "theory"]
+__all__ = ["complexity", "proofs", "rank", "rank_variants", "samples", "theory"]

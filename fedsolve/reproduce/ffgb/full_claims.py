@@ -2,13 +2,14 @@
 
 A method that has not reached a target needs more models than it had rounds, and no more is known. A row that lacks a
 part, or where this leaves it open, decides nothing. The rules were written when most parts were known; that most rows
-must decide was added with the last ones, when one row in six would have made a "yes".
+must decide was added with the last ones, when one row in six would have made a "yes". "Significantly" is read as half
+of the models, also a rule that was written when the counts were known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from fedsolve.reproduce.ffgb.full_settings import WARM, Case, Columns, targets
@@ -139,6 +140,22 @@ def _warm_starts(rows: Rows, settings: int) -> Iterator[tuple[str, Verdict]]:
     for method in (FEDAVG, FEDDYN):
         words = f"one round of FFGB-Distill saves {method.name} models, its own counted, in every row"
         yield words, _compared(rows, settings, method.name + WARM, method.name, _saves)
+        words = f"… {method.name} then needs at most half as many, in every row"
+        found = _compared(rows, settings, method.name + WARM, method.name, _halves)
+        yield words, replace(found, said=found.said + _largest_share(rows, method))
+
+
+def _halves(warm: Count, cold: Count) -> bool | None:
+    """Whether a start leaves at most half of the models, its own counted."""
+    mine = warm.plus(1)
+    return True if 2 * mine.most <= cold.least else False if 2 * mine.least > cold.most else None
+
+
+def _largest_share(rows: Rows, method: Method) -> str:
+    """Of the models without the start, over the rows where both are reached."""
+    pairs = [(one.get(method.name + WARM), one.get(method.name)) for one in rows.values()]
+    shares = [(warm.most + 1) / cold.most for warm, cold in pairs if warm and cold and max(warm.most, cold.most) < inf]
+    return f"; where both are reached {min(shares):.2f} to {max(shares):.2f} times as many" if shares else ""
 
 
 def _saves(warm: Count, cold: Count) -> bool | None:

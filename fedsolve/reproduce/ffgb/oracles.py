@@ -76,6 +76,18 @@ class Adversary(OnTables):
 
 
 @dataclass(frozen=True)
+class Honest(OnTables):
+    """Of two clients with one row each: exact at the client's own point, and 0 at the other."""
+
+    kind: ClassVar[str] = "theory: exact at one point"
+
+    def fit(self, fitting: Fitting) -> Table:
+        values = np.zeros((2, np.shape(fitting.target)[1]))
+        values[places(fitting.X)] = fitting.target
+        return Table(values)
+
+
+@dataclass(frozen=True)
 class Stump(OnTables):
     """The split of an ordered support that explains most of the target: weak, and enough for every function."""
 

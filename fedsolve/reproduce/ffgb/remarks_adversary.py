@@ -6,9 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from fedsolve.federation.client import Client
+from fedsolve.learners import WeakLearner
+from fedsolve.losses import Softmax
 from fedsolve.reproduce.checks import Check
 from fedsolve.reproduce.ffgb.judging import AtLeast, Found, Same, Zero
+from fedsolve.reproduce.ffgb.oracles import Adversary, Honest
 from fedsolve.reproduce.ffgb.theory_problems import two_diracs
+from fedsolve.reproduce.ffgb.theory_runs import functions
 from fedsolve.typing import Array
 
 T42, C = "Theorem 4.2", "Appendix C"
@@ -19,14 +24,32 @@ UNEQUAL = Zero(T42, "… with weights 0.6 and 0.4")
 WITHIN = Check(T42, "the oracle's answers satisfy (11) with Ḡ = 2G/γ, weights 0.6 and 0.4")
 FAR = Check(T42, "… weights 0.9 and 0.1")
 CYCLIC = Zero(T42, "f^t is 0 to 1e-15 with one client in odd and the other in even rounds")
-EXACT = Same(C, "the oracle is exact at its client's point: (10) with γ = 1")
+EXACT = Check(C, "at f^t, t = 0 to 29, the answer at the client's point is ∇F_i by differences: γ = 1", "off", 1e-6)
+ELSEWHERE = Check(C, "… as the penalty's part is 0 there: at a random f they differ by μ‖f‖", "off", 1e-6)
 SIZE = Check(C, "its answers are at most G = √2, as (11) with Ḡ = G, equal weights")
-LABELS = Same(T42, "f^t is the same for the opposite labels")
+LABELS = Same(T42, "fs.run: f^t is the same for the opposite labels, t = 0 to 30")
+HONEST = AtLeast(T42, "… while with an oracle that is exact and 0 elsewhere it moves by at least 0.1", most=0.1)
 OTHER = AtLeast(T42, "… while f* moves by at least 1 in every point", most=1.0)
 GRADIENT = Check(C, "∇F_i is ∇ℓ + μf at the client's point: against differences", "off", 1e-6)
 TENTH = AtLeast(f"{C}, (22)", "for some μ ‖f*‖² of the example is at least a tenth of G²ω_TV/μ²", most=0.1)
 ATTAINED = AtLeast(f"{C}, (22)", "‖f*‖ = G/μ is attained: the largest share of it over μ is at least 0.99", most=0.99)
-CHECKS = (EQUAL, MOMENTUM, UNEQUAL, WITHIN, FAR, CYCLIC, EXACT, SIZE, LABELS, OTHER, GRADIENT, TENTH, ATTAINED)
+CHECKS = (
+    EQUAL,
+    MOMENTUM,
+    UNEQUAL,
+    WITHIN,
+    FAR,
+    CYCLIC,
+    EXACT,
+    ELSEWHERE,
+    SIZE,
+    LABELS,
+    HONEST,
+    OTHER,
+    GRADIENT,
+    TENTH,
+    ATTAINED,
+)
 
 
 def slope(f: Array, y: int) -> Array:
@@ -78,20 +101,46 @@ def measure(rng: np.random.Generator, found: Found) -> None:
         if check is WITHIN:
             found.note(UNEQUAL, most)
     found.note(CYCLIC, largest(lambda t, f, g: f - etas[t] * g[t % 2], (0.5, 0.5))[0])
-    f = np.zeros((2, 2))
-    own = answers(f, (0, 1), (0.5, 0.5))
-    found.same(EXACT, np.array([own[0, 0], own[1, 1]]), np.array([slope(f[0], 0), slope(f[1], 1)]))
-    other = answers(f, (1, 0), (0.5, 0.5))
-    found.same(LABELS, own.sum(axis=0), other.sum(axis=0), 1.0)
+    _exact(rng, etas, found)
+    paths = [[relabelled(learner, labels) for labels in ((0, 1), (1, 0))] for learner in (Adversary(), Honest())]
+    found.same(LABELS, *paths[0], 1.0)
+    found.note(HONEST, np.abs(paths[1][0] - paths[1][1]).max())
     found.note(OTHER, 2 * np.sqrt(two_diracs(MU)[1]))
-    g, h = rng.standard_normal(2), 1e-6
-    moved = [(_loss(g + h * e) - _loss(g - h * e)) / (2 * h) for e in np.eye(2)]
-    found.note(GRADIENT, np.abs(np.array(moved) - slope(g, 0) - MU * g).max())
+    g = rng.standard_normal(2)
+    found.note(GRADIENT, np.abs(_differences(g, 0) - slope(g, 0) - MU * g).max())
     mus = 10.0 ** np.linspace(-3, 3, 61)
     sizes = np.array([two_diracs(mu)[1] for mu in mus])
     found.note(TENTH, (sizes / (G**2 * 0.5 / mus**2)).max())
     found.note(ATTAINED, (np.sqrt(sizes) / (G / mus)).max())
 
 
-def _loss(f: Array) -> float:
-    return float(np.logaddexp(*f) - f[0] + MU / 2 * f @ f)
+def _exact(rng: np.random.Generator, etas: Array, found: Found) -> None:
+    """The answers at the clients' own points against ∇F_i, the penalty's part included."""
+
+    def off(f: Array) -> Array:
+        g = answers(f, (0, 1), (0.5, 0.5))
+        return np.array([_differences(f[i], i) - g[i, i] for i in range(2)])
+
+    f = np.zeros((2, 2))
+    for t in range(ROUNDS):
+        found.note(EXACT, np.abs(off(f)).max())
+        f = f - etas[t] * answers(f, (0, 1), (0.5, 0.5)).sum(axis=0)
+    f = rng.standard_normal((2, 2))
+    found.note(ELSEWHERE, abs(np.linalg.norm(off(f)) - MU * np.linalg.norm(f)))
+
+
+def relabelled(learner: WeakLearner, labels: Sequence[int]) -> Array:
+    """f⁰, …, f^T of FFGB at both points, for clients with these labels."""
+    points = np.array([[0.0], [1.0]])
+    clients = [Client(f"c{i}", points[[i]], np.array([float(label)])) for i, label in enumerate(labels)]
+    return functions(Softmax(classes=2), learner, clients, points, ROUNDS, K=1, mu=MU, rule=0.5)
+
+
+def _differences(f: Array, y: int) -> Array:
+    """The gradient of `_loss`."""
+    h = 1e-6
+    return np.array([(_loss(f + h * e, y) - _loss(f - h * e, y)) / (2 * h) for e in np.eye(2)])
+
+
+def _loss(f: Array, y: int) -> float:
+    return float(np.logaddexp(*f) - f[y] + MU / 2 * f @ f)

@@ -105,6 +105,12 @@ def _claims(found: Found, predicted: Mapping[str, float], seeds: int) -> Sequenc
             judged(bool(np.all(few > many)), f"at least {float(np.min(few / many)):.2g} times as much", seeds),
         )
     )
+    claims.append(
+        (
+            "… and at least twice as much",
+            judged(bool(np.all(few >= 2 * many)), f"at least {float(np.min(few / many)):.2g} times as much", seeds),
+        )
+    )
     said = ", ".join(f"at most {100 * share:.1f} % apart with {who}" for who, share in apart.items())
     claims.append(("the four methods are indistinguishable", judged(max(apart.values()) <= ALIKE, said, seeds)))
     return claims

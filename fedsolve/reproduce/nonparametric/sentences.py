@@ -1,0 +1,98 @@
+"""Su, Xu and Yang (2023): two sentences in words, in numbers. Single clients beside all, and a gain that falls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fedsolve.reproduce.harness import Seeds, experiment
+from fedsolve.reproduce.nonparametric.methods import PAPER
+from fedsolve.reproduce.nonparametric.quantities import Notes, Quantity, identity, quantities_result
+from fedsolve.reproduce.nonparametric.subspaces import gains
+from fedsolve.reproduce.nonparametric.theory_coefficients import SIZES, D, Rounds, methods, scaled_rows
+from fedsolve.reproduce.result import Result
+from fedsolve.typing import Array
+
+TOGETHER = identity("Section 2.1", "at f̄ all clients together do not: ‖Δ·Ψ‖ is at most 1e-10 of ‖θ̄‖")
+SINGLE = Quantity(
+    "Section 2.1",
+    "at f̄ every single client deviates: the least ‖Δ_i·Ψ_i‖ is at least 10 times that of all together",
+    "least of one client over all",
+    least=10.0,
+)
+LARGE = Quantity(
+    "Section 2.1",
+    "… and its own truth is far from f̄: ‖Δ_i‖ is at least a quarter of ‖f̄(x_i)‖",
+    "least of one client",
+    least=0.25,
+)
+RISES = Quantity(
+    "Section 7.3",
+    "with 500 rows the gain first increases: at r = 1 it is below half of its largest value",
+    "share of it",
+    most=0.5,
+)
+FALLS = Quantity(
+    "Section 7.3", "… and quickly decreases as r approaches 100: there it is below half, too", "share of it", most=0.5
+)
+AT_80 = Quantity("Section 7.3", "… while at r = 80 it is still above half", "share of it", least=0.5)
+QUANTITIES = (TOGETHER, SINGLE, LARGE, RISES, FALLS, AT_80)
+GRID, TRIALS = (1, 20, 40, 60, 80, 100), 10
+
+
+def deviations(made: Rounds, truths: Array) -> Array:
+    """Δ_i·Ψ_i at f̄: how far each client alone would move θ̄, a row each, without noise."""
+    off = made.means(truths) - np.vstack(made.X) @ made.centre(truths)
+    ends = np.cumsum([len(rows) for rows in made.X])[:-1]
+    return np.array([C @ part for C, part in zip(np.split(made.C, ends, axis=1), np.split(off, ends), strict=True)])
+
+
+def distances(made: Rounds, truths: Array) -> list[float]:
+    """‖Δ_i‖ over ‖f̄(x_i)‖, of each client."""
+    centre = made.centre(truths)
+    return [
+        float(np.linalg.norm(rows @ (truth - centre)) / np.linalg.norm(rows @ centre))
+        for rows, truth in zip(made.X, truths, strict=True)
+    ]
+
+
+def measured(seed: int, trials: int) -> Mapping[Quantity, tuple[float, float]]:
+    rng, notes = np.random.default_rng([seed, 21]), Notes()
+    X = scaled_rows(rng, SIZES, 0.3)
+    truths = rng.standard_normal(D) + rng.standard_normal((len(SIZES), D))
+    for method in methods(X):
+        made = Rounds.of(X, method)
+        single = deviations(made, truths)
+        least, together = np.linalg.norm(single, axis=1).min(), np.linalg.norm(single.sum(axis=0))
+        notes.add(TOGETHER, together / np.linalg.norm(made.centre(truths)))
+        notes.add(SINGLE, least / together)
+        notes.add(LARGE, *distances(made, truths))
+    rich = {r: gains(r, trials, seed)["s = 1"][1] for r in GRID}
+    top = max(rich.values())
+    for quantity, r in ((RISES, 1), (FALLS, 100), (AT_80, 80)):
+        notes.add(quantity, rich[r] / top)
+    return dict(notes.ends)
+
+
+@experiment(
+    "nonparametric-sentences",
+    paper=PAPER,
+    place="Sections 2.1 and 7.3",
+    title="Single clients beside all of them; the gain of a client with many rows",
+    takes="5 s",
+)
+def sentences(seeds: Seeds, quick: bool) -> Result:
+    """What each client does at the limit where all together do nothing; where the gain of Figure 5 rises and falls."""
+    trials = 2 if quick else TRIALS
+    return quantities_result(
+        QUANTITIES,
+        [measured(seed, trials) for seed in seeds],
+        (
+            f"Section 2.1: clients with {SIZES} rows, d = {D}, truths and covariances that differ, FedAvg with 1, 5 "
+            "and 10 steps and FedProx, without noise.",
+            f"Section 7.3: the federation of Figure 5, r = {', '.join(map(str, GRID))}, the mean of {trials} trials "
+            "in each seed.",
+        ),
+        quick,
+    )
