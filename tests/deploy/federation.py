@@ -239,6 +239,8 @@ class Answered(dict[tuple[int, int], tuple[str, ...]]):
                 found = self.setdefault((round, exchange), ())
                 if line["direction"] == "up" and name not in found:
                     self[round, exchange] = (*found, name)
+                if line["purpose"] == "setup":  # a lost site that was asked to join again, and may not have answered
+                    continue
                 asked = self.invited.setdefault(round, ())
                 if name not in asked:
                     self.invited[round] = (*asked, name)

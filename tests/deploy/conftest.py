@@ -1,0 +1,15 @@
+"""What all tests of runs between organisations share."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_works() -> None:
+    """Let the processes that tests start end by Ctrl-C. A shell starts commands in the background with it ignored, and
+    whatever they start would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
