@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from fedsolve.reproduce.nonparametric.proof_tails import Stopped
 from fedsolve.reproduce.nonparametric.quantities import Notes, Quantity, bound
@@ -14,11 +15,19 @@ from fedsolve.typing import Array
 
 TOTALS = (24, 96, 192)
 P = 4
-NOISES = {  # of variance 1, with the moments that are finite
-    "Student": (stats.t(FREEDOM, scale=math.sqrt((FREEDOM - 2) / FREEDOM)), (4.0, 4.5)),
-    "uniform": (stats.uniform(-math.sqrt(3), 2 * math.sqrt(3)), (4.0, 6.0, 8.0)),
-    "Laplace": (stats.laplace(scale=math.sqrt(0.5)), (4.0, 6.0, 8.0)),
-}
+
+
+@cache
+def noises() -> dict[str, tuple[Any, tuple[float, ...]]]:
+    """Distributions of variance 1, with the moments that are finite."""
+    from scipy import stats  # slow to import, and the command line imports this module
+
+    return {
+        "Student": (stats.t(FREEDOM, scale=math.sqrt((FREEDOM - 2) / FREEDOM)), (4.0, 4.5)),
+        "uniform": (stats.uniform(-math.sqrt(3), 2 * math.sqrt(3)), (4.0, 6.0, 8.0)),
+        "Laplace": (stats.laplace(scale=math.sqrt(0.5)), (4.0, 6.0, 8.0)),
+    }
+
 
 MOMENTS = bound(
     "Proof of Theorem 10, (56)",
@@ -58,7 +67,7 @@ def measured(seed: int, notes: Notes, draws: int = 20_000) -> None:
     rng = np.random.default_rng([seed, 24])
     _integrals(notes)
     _cases(notes)
-    fourth = float(NOISES["Student"][0].moment(4))
+    fourth = float(noises()["Student"][0].moment(4))
     for total in TOTALS:
         made = Stopped.of(total, seed, fixed=True)
         Q = made.learned.T @ made.learned
@@ -88,7 +97,7 @@ def _parts(Q: Array, one: Array, two: Array, fourth: float, notes: Notes) -> Non
 
 
 def _integrals(notes: Notes) -> None:
-    for noise, powers in NOISES.values():
+    for noise, powers in noises().values():
         fourth = float(noise.expect(lambda x: x**4))
         notes.add(MOMENTS, float(noise.expect(lambda x: (x**2 - 1) ** 2)) / fourth)
         for p in powers:
