@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nvflare.apis.impl.controller import Controller
 
-from fedsolve.deploy import engine_log, messages
+from fedsolve.deploy import engine_log, large_messages, messages
 from fedsolve.deploy.carrier import NVFlareCarrier
 from fedsolve.deploy.daemon import RUNS
 from fedsolve.deploy.job_folder import LOST, OUTCOME, RESULTS, RUN_FILE, STOPPED
@@ -39,6 +39,7 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
     def __init__(self) -> None:
         super().__init__()
         engine_log.let_messages_pass()
+        large_messages.show_sizes_only()
         self._rows: list[Json] = []
         self._outcome: Json | None = None
         self._told = threading.Event()

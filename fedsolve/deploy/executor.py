@@ -16,7 +16,7 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.executor import Executor
 from nvflare.apis.shareable import Shareable
 
-from fedsolve.deploy import engine_log, messages
+from fedsolve.deploy import engine_log, large_messages, messages
 from fedsolve.deploy.daemon import SITE_FILE
 from fedsolve.deploy.library import Flare
 from fedsolve.sites import SiteProcess
@@ -28,6 +28,7 @@ class SiteExecutor(Executor):  # type: ignore[misc]  # NVFlare's types are not l
     def __init__(self) -> None:
         super().__init__()
         engine_log.let_messages_pass()
+        large_messages.show_sizes_only()
         self._site: SiteProcess | None = None
         self._mark = ""
 
