@@ -57,12 +57,7 @@ def complete_cases(clients: Sequence[Client], preprocess: Preprocess) -> tuple[l
     for client in clients:
         if client._held is not None:
             raise DataError(f"client {client.name!r} has held-out rows already; leave out incomplete rows before")
-        columns = preprocess.columns_of(client)
-        X = client.ordered([column.name for column in columns])
-        rows = np.zeros(client.n_samples, dtype=bool)
-        for place, column in enumerate(columns):
-            if column.is_complete:
-                rows |= column.missing(X[:, place])
+        rows = incomplete_rows(client, preprocess)
         if rows.all():
             raise DataError(
                 f"client {client.name!r}: every one of its {len(rows)} rows has a missing cell; impute some"
@@ -73,3 +68,14 @@ def complete_cases(clients: Sequence[Client], preprocess: Preprocess) -> tuple[l
             client = rebuild(*given[:-1], None)
         found.append(client)
     return found, said
+
+
+def incomplete_rows(client: Client, preprocess: Preprocess) -> np.ndarray:
+    """Which rows of a client lack a value in a column whose `impute` is "complete"."""
+    columns = preprocess.columns_of(client)
+    X = client.ordered([column.name for column in columns])
+    rows = np.zeros(client.n_samples, dtype=bool)
+    for place, column in enumerate(columns):
+        if column.is_complete:
+            rows |= column.missing(X[:, place])
+    return rows

@@ -43,11 +43,15 @@ def hold_out(clients: Sequence[Client], fraction: float = 0.2, seed: int = 0) ->
 def _holding_out(client: Client, fraction: float, seed: int) -> Client:
     if client._held is not None:
         raise DataError(f"client {client.name!r} has held-out rows already")
+    index = drawn_rows(client, fraction, seed)
+    return client.holding_out(index) if len(index) else client
+
+
+def drawn_rows(client: Client, fraction: float, seed: int) -> np.ndarray:
+    """The rows that `hold_out` sets aside."""
     count = min(client.n_samples - 1, round(fraction * client.n_samples))
-    if count == 0:
-        return client
     rng = np.random.default_rng([seed, client.key, _HELD])
-    return client.holding_out(np.sort(rng.choice(client.n_samples, count, replace=False)))
+    return np.sort(rng.choice(client.n_samples, count, replace=False))
 
 
 def with_test_rows(

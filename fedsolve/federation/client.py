@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import array_api_compat as api
 import numpy as np
@@ -33,6 +34,9 @@ from fedsolve.tables.labels import Classes, Labels
 from fedsolve.typing import Array, Value
 from fedsolve.wire.messages import Counts
 
+if TYPE_CHECKING:
+    from fedsolve.federation.client_owner import Watch
+
 __all__ = ["Client", "Memory", "client_step"]
 
 T = TypeVar("T")
@@ -56,7 +60,7 @@ class Client:
         "X", "__weakref__", "_cache", "_checked", "_columns", "_design", "_generator", "_held", "_ordered", "_rows",
         "_transform", "classes", "counts", "feature_names", "fingerprints", "is_numpy", "key", "link", "memory",
         "moment", "n_samples", "name", "numbering", "offset", "protocols", "raw", "room", "sample_weight", "vectors",
-        "weight", "xp", "y",
+        "watch", "weight", "xp", "y",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +108,8 @@ class Client:
         self.room: int | None = None
         # How many vectors beside the gradient its link lets it send in this round; None: as many as it likes.
         self.vectors: int | None = None
+        # Told of every point at which something is computed from the rows, and may raise; None: nobody is.
+        self.watch: Watch | None = None
         self.protocols: dict[str, object] = {}
         self.fingerprints: dict[str, str] = {}
         self._cache: dict[object, tuple[Array | None, Value]] = {}
@@ -330,6 +336,15 @@ class Client:
         if known.get(_TRANSFORM) is not self._transform or known.get(_COLUMNS) is not self._columns:
             self._design = None  # found anew when it is asked for
             self._cache.clear()
+
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """While a solver goes where nobody but this client's own rows leads it, `watch` is not told."""
+        watch, self.watch = self.watch, None
+        try:
+            yield
+        finally:
+            self.watch = watch
 
     @property
     def rng(self) -> np.random.Generator:

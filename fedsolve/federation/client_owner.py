@@ -1,5 +1,5 @@
-"""What the owner of a client may add to its runtime: a policy that is asked about every call, and a place for its
-memory."""
+"""What the owner of a client may add to its runtime: a policy that is asked about every call and every point, and a
+place for its memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from fedsolve.federation.client import Client
-from fedsolve.typing import Value
+from fedsolve.typing import Array, Value
 from fedsolve.wire.encoding import Part
 from fedsolve.wire.messages import Route
 
@@ -20,6 +20,17 @@ class Guard(Protocol):
 
     def after(self, route: Route, protocol: object, reply: Part, client: Client) -> None:
         """Called with what the step gives, before it becomes part of a reply."""
+
+
+class Watch(Protocol):
+    """What a site's own policy has to say about a point at which rows are looked at: it raises, and the call fails.
+
+    Not all points come as arguments: a local solver goes on from there, a line search goes along a direction.
+    """
+
+    def visit(self, loss: object, client: Client, w: Array | None, eta: Array) -> None:
+        """Called with the predictions η of a client's rows, or of a batch of them, before anything is made of them. `w`
+        are the weights; None: a point along a line search."""
 
 
 class Store(Protocol):

@@ -312,7 +312,7 @@ class StandIn(Client):
         self.sample_weight, self.offset = arrays.get("sample_weight"), arrays.get("offset")
         self.n_samples = _sizes([client.n_samples for client in stack.clients])
         self.xp, self.is_numpy = first.xp, False
-        self.link, self.room, self.vectors = UNLIMITED, None, None
+        self.link, self.room, self.vectors, self.watch = UNLIMITED, None, None, None
         self.protocols, self.fingerprints = first.protocols, first.fingerprints
         self.memory = StackedMemory(stack.clients, self._each)
         self.counts, self._cache = {}, {}
@@ -375,7 +375,7 @@ class StandIn(Client):
     def subset(self, index: Array) -> StandIn:
         part = StandIn.__new__(StandIn)
         take = self.xp.take
-        for name in ("xp", "is_numpy", "link", "room", "vectors", "protocols", "fingerprints"):
+        for name in ("xp", "is_numpy", "link", "room", "vectors", "watch", "protocols", "fingerprints"):
             setattr(part, name, getattr(self, name))
         part.memory = Memory({})  # a batch remembers nothing
         stack, part._stack, part._place, part.active = self._stack, None, self._place, None

@@ -5,6 +5,7 @@ f_j(w) = Σ_i s_i ℓ(x_iᵀw, y_i) / Σ_i s_i + (l2/2) ‖w‖²
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from array_api_compat import device
@@ -30,8 +31,8 @@ class FirstOrder(LinearPredictor, Pointwise, Loss):
         self.check_weights(client, p=p)
         here, change = self.predictor(client, w), self.design(client).matvec(p)
         client.count("losses", client.n_samples * steps.shape[0])
-        penalty = self._penalty_along(w, p)
-        values = [self._mean_loss(client, here - eta * change) + penalty(eta) for eta in map(float, steps)]
+        penalty, at = self._penalty_along(w, p), self._watched(client, here, change)
+        values = [self._mean_loss(client, at(eta)) + penalty(eta) for eta in map(float, steps)]
         return client.xp.asarray(values, dtype=client.xp.float64, device=device(client.y))
 
     def slopes_along(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
@@ -43,13 +44,24 @@ class FirstOrder(LinearPredictor, Pointwise, Loss):
         client.count("gradients", client.n_samples * steps.shape[0])
         against = -change if s is None else -change * (s if change.ndim == 1 else s[:, None])
 
-        penalty = self._penalty_slope_along(w, p)
+        penalty, at = self._penalty_slope_along(w, p), self._watched(client, here, change)
 
         def slope(eta: float) -> float:
-            of_data = float(xp.sum(self.derivative(xp, here - eta * change, y) * against)) / client.weight
+            of_data = float(xp.sum(self.derivative(xp, at(eta), y) * against)) / client.weight
             return of_data - penalty(eta)
 
         return xp.asarray([slope(float(step)) for step in steps], dtype=xp.float64, device=device(client.y))
+
+    def _watched(self, client: Client, here: Array, change: Array) -> Callable[[float], Array]:
+        """The predictions at w − ηp, for an η."""
+
+        def at(eta: float) -> Array:
+            found = here - eta * change
+            if client.watch is not None:
+                client.watch.visit(self, client, None, found)
+            return found
+
+        return at
 
     def _mean_loss(self, client: Client, eta: Array) -> float:
         losses, s = self.pointwise(client.xp, eta, self.targets(client)), client.sample_weight

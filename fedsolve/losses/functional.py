@@ -53,14 +53,14 @@ def outputs_for(loss: Pointwise, outputs: tuple[int, ...]) -> tuple[int, ...]:
 def gradient(loss: Pointwise, client: Client, f: Array) -> Array:
     """∇R_i[f] at the client's rows: dℓ/dη of each (equation 3)."""
     client.count("gradients", client.n_samples)
-    return loss.derivative(client.xp, _predictor(client, f), _targets(loss, client))
+    return loss.derivative(client.xp, _predictor(loss, client, f), _targets(loss, client))
 
 
 def value(loss: Pointwise, client: Client, f: Array, tikhonov: float) -> float:
     """F_i[f]."""
     xp, s = client.xp, client.sample_weight
     client.count("losses", client.n_samples)
-    costs = loss.pointwise(xp, _predictor(client, f), _targets(loss, client))
+    costs = loss.pointwise(xp, _predictor(loss, client, f), _targets(loss, client))
     if tikhonov:
         costs = costs + 0.5 * tikhonov * (f * f if f.ndim == 1 else xp.sum(f * f, axis=1))
     return float(xp.sum(costs if s is None else s * costs)) / client.weight
@@ -116,10 +116,12 @@ def _newton_step(slope: Callable[[Array], Array], c: Array) -> Array:
     return np.linalg.lstsq(H, slope(c), rcond=None)[0].reshape(c.shape)
 
 
-def _predictor(client: Client, f: Array) -> Array:
-    if client.offset is None:
-        return f
-    return f + (client.offset if f.ndim == 1 or client.offset.ndim == 2 else client.offset[:, None])
+def _predictor(loss: Pointwise, client: Client, f: Array) -> Array:
+    if client.offset is not None:
+        f = f + (client.offset if f.ndim == 1 or client.offset.ndim == 2 else client.offset[:, None])
+    if client.watch is not None:
+        client.watch.visit(loss, client, None, f)
+    return f
 
 
 def _targets(loss: Pointwise, client: Client) -> Array:

@@ -8,6 +8,7 @@ together from four parts, each with one idea: `penalised`, `predictor`, `first_o
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -60,7 +61,8 @@ class LinearLoss(SecondOrder):
 
     def prospect(self, client: Client, step: Array) -> tuple[float, float]:
         """Σ_i Δ_i² and Σ_i of the part of it that sample i hinders, for the changes Δ of η along a step, over the
-        samples that count; not weighted, so that one sample is enough."""
+        samples that count; not weighted, so that one sample is enough. As powers of two: their size is what matters,
+        and the exact sums along many steps would give the samples away."""
         self.check_weights(client, step=step)
         xp, s = client.xp, client.sample_weight
         change = self.design(client).matvec(step)
@@ -70,7 +72,7 @@ class LinearLoss(SecondOrder):
             nothing = xp.zeros_like(squares)
             squares, hindered = xp.where(s > 0, squares, nothing), xp.where(s > 0, hindered, nothing)
         client.count("losses", client.n_samples)
-        return float(xp.sum(squares)), float(xp.sum(hindered))
+        return _power_of_two(float(xp.sum(squares))), _power_of_two(float(xp.sum(hindered)))
 
     def smoothness(self, client: Client) -> float:
         """A bound on λ_max(∇²f_j) for all w: curvature_bound · λ_max(Σ s x xᵀ / Σ s) + l2; infinite where none is."""
@@ -93,3 +95,8 @@ class LinearLoss(SecondOrder):
             return largest_eigenvalue_by_products(product, design.shape[1], client.y)
 
         return client.cached((self, "largest of Gram"), compute)
+
+
+def _power_of_two(value: float) -> float:
+    """The power of two next below a positive number; zero stays zero, and what is not finite as it is."""
+    return math.ldexp(0.5, math.frexp(value)[1]) if value > 0 and math.isfinite(value) else value

@@ -29,9 +29,17 @@ def newton(
     Where so many iterations are not enough it raises DataError, except from a given `start`: whoever goes on from there
     in later rounds gets the last iterate, which is no worse than the start.
     """
-    xp = client.xp
     anchor = loss.zero(client) if anchor is None else anchor
     w = anchor if start is None else start
+    loss.predictor(client, w)
+    with client.unwatched():  # where it goes from here only the client's own rows decide
+        return _damped(loss, client, w, anchor, pull, iterations, start is not None)
+
+
+def _damped(
+    loss: LinearLoss, client: Client, w: Array, anchor: Array, pull: float, iterations: int, goes_on: bool
+) -> Array:
+    xp = client.xp
 
     def objective(v: Array) -> float:
         return loss.value(client, v) + 0.5 * pull * float(xp.sum((v - anchor) ** 2))
@@ -56,7 +64,7 @@ def newton(
                 return w  # no step lowers the value any more: rounding has the last word
         w = w - eta * step
         value = objective(w)
-    if pull and start is not None:
+    if pull and goes_on:
         return w
     if pull:  # then there is a minimum, and it is rounding or the distance that stands between
         raise DataError(

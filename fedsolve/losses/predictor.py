@@ -47,6 +47,8 @@ class LinearPredictor(Penalised):
         eta = design.matvec(w)
         if client.offset is not None:
             eta = eta + client.offset
+        if client.watch is not None:
+            client.watch.visit(self, client, w, eta)
         return client.keep(key, w, eta)
 
     def check_weights(self, client: Client, **arrays: Array) -> None:

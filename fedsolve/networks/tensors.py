@@ -56,7 +56,7 @@ class TensorClient(Client):
 
     def _set_up(self, xp: Any) -> None:
         self.xp, self.is_numpy = xp, False
-        self.room = self.vectors = None
+        self.room = self.vectors = self.watch = None
         self.counts, self._cache, self.memory = {}, {}, Memory({})
 
     @property

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +27,11 @@ Line = dict[str, object]
 @dataclass
 class Spent:
     """What a run has been given so far: answered requests, bytes, how often each step was answered; and how often
-    something was refused."""
+    something was refused or failed."""
 
     requests: int = 0
     refusals: int = 0
+    failures: int = 0
     bytes: int = 0
     steps: Counter[str] = field(default_factory=Counter)
 
@@ -38,6 +39,8 @@ class Spent:
         """Add a line of the log."""
         if line.get("event") == "refused":
             self.refusals += 1
+        if line.get("event") == "failed":
+            self.failures += 1
         if line.get("event") == "sent":
             self.requests += 1
             size, calls = line.get("bytes"), line.get("calls")
@@ -70,6 +73,12 @@ class AuditLog:
                 if line.get("run") == run:
                     found.note(line)
         return found
+
+    def recent_runs(self, hours: float = 24.0) -> set[str]:
+        """The runs that began here of late."""
+        since = (datetime.now(UTC) - timedelta(hours=hours)).isoformat(timespec="milliseconds")
+        lines = read_log(self.path) if self.path.exists() else ()
+        return {str(line["run"]) for line in lines if line["event"] == "run" and str(line.get("time")) >= since}
 
 
 def read_log(path: Path) -> Iterator[Line]:

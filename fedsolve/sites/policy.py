@@ -11,6 +11,19 @@ from dataclasses import dataclass
 from fedsolve.errors import ConfigError
 from fedsolve.numerics.scalars import is_whole
 
+_WHOLE = (
+    "runs",
+    "requests",
+    "bytes",
+    "questions",
+    "refusals",
+    "failures",
+    "directions",
+    "counts",
+    "min_rows",
+    "row_sets",
+)
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -26,17 +39,28 @@ class Policy:
     columns             the columns that a run may use; None: all that the site file declares
     landmarks           whether features may compare rows with points that the run names (Nyström maps): with a narrow
                         kernel that tells whether somebody is among the rows
+    networks            whether neural networks may be fitted. A server that writes their weights can make one neuron
+                        answer to a single row, and no rule here sees that
     formulas            whether a run may make columns by a formula: a spline with knots close together looks at single
                         rows. Look at the formula before you allow it
+    runs                how many runs may begin within 24 hours; each has budgets of its own
     requests, bytes     how many requests of one run are answered, and how many bytes it may be sent, restarts included
     questions           how often a single step is answered in one run
     refusals            a run that was refused something so often is not answered any more; a refusal tells something
+    failures            a run in which so many requests failed is not answered any more
+    directions          how often a run may ask how predictions change along a direction of its choice, as one does to
+                        see whether there is a minimum
     counts              how often a run may count rows between bounds that it chooses, as trees do to agree on bins
 
     How many rows stand behind an answer:
 
     min_rows            fewer rows to learn from, or to judge by, are not used at all; also the least batch of a local
                         solver, the least leaf of a tree and the least bin of an evaluation
+    row_sets            how many different sets of its rows runs may use, by held-out rows and complete cases; sets
+                        that differ in fewer than min_rows rows are refused
+    own_draws           whether what is drawn by chance here (batches, folds) also depends on a secret of the site's
+                        own. Without it a server knows which rows a batch has, and can solve for them; with it a run
+                        that draws is not the same to the bit as its simulation
     parameters_per_row  a model with more parameters for each row is not fitted
     share_of_cells      a reply may have so many numbers for each cell of the table (rows times columns)
 
@@ -44,7 +68,7 @@ class Policy:
 
     largest_loss        for classes: a point at which the rows fit so many times worse than at zero is refused, because
                         far out each row counts fully or not at all, and two gradients can enclose one
-    largest_row         a request is refused if, compared with an earlier one of the run, one row makes up more than
+    largest_row         a request is refused if, compared with an earlier one of any run, one row makes up more than
                         this share of what changed
     largest_step        a local step may be so many times as long as the curvature of the loss allows
     """
@@ -54,13 +78,19 @@ class Policy:
     refuse: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
     landmarks: bool = False
+    networks: bool = False
     formulas: bool = False
+    runs: int = 50
     requests: int = 5000
     bytes: int = 2**30
     questions: int = 3000
     refusals: int = 20
+    failures: int = 200
+    directions: int = 64
     counts: int = 24
     min_rows: int = 5
+    row_sets: int = 4
+    own_draws: bool = True
     parameters_per_row: float = 1 / 3
     share_of_cells: float = 0.5
     largest_loss: float = 10.0
@@ -68,7 +98,7 @@ class Policy:
     largest_step: float = 10.0
 
     def __post_init__(self) -> None:
-        for name in ("requests", "bytes", "questions", "refusals", "counts", "min_rows"):
+        for name in _WHOLE:
             if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
                 raise ConfigError(f"policy.{name} is a whole number from 1 on, got {getattr(self, name)!r}")
         for name in ("parameters_per_row", "share_of_cells", "largest_loss", "largest_step"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+import numpy as np
+
 from fedsolve.errors import (
     FedsolveError,
     LinkExceeded,
@@ -18,7 +20,10 @@ from fedsolve.federation.client_runtime import Runtime, failure_of
 from fedsolve.federation.joining import Joining
 from fedsolve.sites.audit import AuditLog, shape_of
 from fedsolve.sites.call_guard import CallGuard
-from fedsolve.sites.consent import check_terms, what_leaves, words_of
+from fedsolve.sites.consent import check_batches, check_terms, what_leaves, words_of
+from fedsolve.sites.own_draws import own_key
+from fedsolve.sites.point_log import PointLog
+from fedsolve.sites.row_sets import check_row_sets
 from fedsolve.sites.run_store import RunStore
 from fedsolve.sites.site_data import SiteRows, load_rows
 from fedsolve.sites.site_file import SiteFile
@@ -45,8 +50,13 @@ class Site:
         found: SiteRows = load_rows(about, terms, protocols)
         agreed = {"terms": terms.mark(), "data file": found.file_mark, "rows": found.rows_mark}
         self.client, self.notes = found.client, found.notes
+        self._check_fresh(found)
+        check_batches(about.policy, protocols, self.client.n_samples)
         self.store = RunStore(about.store / "runs" / terms.run, agreed)
-        self.guard = CallGuard(about.policy, protocols, self.log.spent(terms.run))
+        learned, held = (self._points(found.file_mark, mask) for mask in (found.learned, found.held))
+        if about.policy.own_draws:
+            self.client.key = own_key(about.store, self.client.key)
+        self.guard = CallGuard(about.policy, protocols, self.log.spent(terms.run), self.client, learned, held)
         self.runtime = Runtime(self.client, protocols, self.store, self.guard)
         self._words = words_of({**protocols, "session": Joining()})
         facts = {"rows": self.client.n_samples, "may_send": what_leaves(protocols), "terms": terms.mark()}
@@ -63,6 +73,21 @@ class Site:
             rule = getattr(refusal, "rule", "library")
             self.log.write("refused", self.terms.run, rule=rule, said=str(refusal))
             raise refusal from error
+
+    def _check_fresh(self, found: SiteRows) -> None:
+        """What no run alone can show: how many there are, and from which rows they are answered."""
+        recent, most = self.log.recent_runs(), self.about.policy.runs
+        try:
+            if self.terms.run not in recent and len(recent) >= most:
+                raise PolicyRefusal("runs", f"{len(recent)} runs began here within a day, and no more than {most} may")
+            check_row_sets(self.about.store, found.file_mark, (found.learned, found.held), self.about.policy)
+        except PolicyRefusal as error:
+            self.log.write("refused", self.terms.run, rule=error.rule, said=str(error))
+            raise
+
+    def _points(self, file_mark: str, mask: np.ndarray) -> PointLog:
+        name = hashlib.blake2b(np.packbits(mask).tobytes(), digest_size=8, key=file_mark.encode()).hexdigest()
+        return PointLog(int(mask.sum()), self.about.store / "points" / f"{name}.f32")
 
     def answer(self, data: bytes) -> bytes:
         """The encoded answer to an encoded request."""

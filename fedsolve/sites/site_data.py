@@ -6,7 +6,11 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from fedsolve import data
+from fedsolve.data.complete_cases import incomplete_rows
+from fedsolve.data.held_out import drawn_rows
 from fedsolve.data.preprocessing import Preprocess
 from fedsolve.data.schema import Column, Schema
 from fedsolve.data.site_column import with_site_column
@@ -21,12 +25,14 @@ from fedsolve.sites.terms import Terms
 @dataclass(frozen=True)
 class SiteRows:
     """A site's client, what was recognised in its file, and the marks by which the site knows its data again: of the
-    file, byte by byte, and of the rows as they were read."""
+    file, byte by byte, and of the rows as they were read; of the file's rows, which it learns from and judges by."""
 
     client: Client
     notes: tuple[str, ...]
     file_mark: str
     rows_mark: str
+    learned: np.ndarray
+    held: np.ndarray
 
 
 def check_columns(site: SiteFile, terms: Terms, protocols: Mapping[str, object]) -> Schema | None:
@@ -113,13 +119,17 @@ def load_rows(site: SiteFile, terms: Terms, protocols: Mapping[str, object]) -> 
     preprocess = protocols.get("preprocess")
     if terms.site_column is not None:
         client = with_site_column(client, terms.site_column.column)
+    learned, held = np.ones(client.n_samples, dtype=bool), np.zeros(client.n_samples, dtype=bool)
     if isinstance(preprocess, Preprocess) and preprocess.complete_columns:
+        learned &= ~incomplete_rows(client, preprocess)
         (client,), said = data.complete_cases([client], preprocess)
         notes += said
     if terms.held_out is not None:
+        held[np.flatnonzero(learned)[drawn_rows(client, terms.held_out.share, terms.held_out.seed)]] = True
+        learned &= ~held
         (client,) = data.hold_out([client], terms.held_out.share, terms.held_out.seed)
     mark = hashlib.blake2b(content, digest_size=16).hexdigest()
-    return SiteRows(client, tuple(notes), mark, client.data_mark())
+    return SiteRows(client, tuple(notes), mark, client.data_mark(), learned, held)
 
 
 def _listed(target: str | list[str]) -> list[str]:
