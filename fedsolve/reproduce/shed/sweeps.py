@@ -121,7 +121,7 @@ NOT_MUCH = 1.5  # times the rounds: “not much impacted”
     paper="SHED",
     place="Figure 12, section 6.7.3",
     title="GIANT on digits at μ = 1e-5: the small EMNIST, and MNIST with 400 images per agent",
-    takes="9 min",
+    takes="12 min",
 )
 def digits(seeds: Seeds, quick: bool) -> Result:
     """The paper finds GIANT not much impacted by unlike agents here, and the best choice."""
