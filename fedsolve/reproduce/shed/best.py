@@ -34,7 +34,7 @@ def skewed(features: int, mu: float, quick: bool) -> Make:
     paper="SHED",
     place="beyond the paper",
     title="SHED with our options, one by one, where the paper's problem is hardest",
-    takes="3 min",
+    takes="2 min",
 )
 def best(seeds: Seeds, quick: bool) -> Result:
     """What L-BFGS, the pipeline and half precision each save, beside exact Newton."""
@@ -102,7 +102,7 @@ IMPROVED = {"n = 300, μ = 1e-5": (223, 126), "n = 300, μ = 1e-8": (498, 218), 
     paper="SHED",
     place="beyond the paper",
     title="Iterations on the problem most like the paper's, and what L-BFGS saves",
-    takes="5 min",
+    takes="2 min",
 )
 def counts(seeds: Seeds, quick: bool) -> Result:
     """Iteration counts beside the reference, one split per seed."""

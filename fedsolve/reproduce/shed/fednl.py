@@ -66,7 +66,7 @@ def rounds(trial: Trial, found: Run) -> float:
     paper="SHED",
     place="section 6.7",
     title="FedNL with top-k and rank-1 on a1a, w8a and a9a: rounds",
-    takes="15 s",
+    takes="5 s",
     seeds=1,  # nothing in it is random
 )
 def fednl_rounds(seeds: Seeds, quick: bool) -> Result:

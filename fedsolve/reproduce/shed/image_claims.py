@@ -37,6 +37,8 @@ def on_images(found: Comparison, iid: str, skewed: str, claims: Claims, *, mild:
     """All sentences; `mild` is μ = 1e-5."""
     _on_unlike_agents(found, iid, skewed, claims)
     _on_iid(found, iid, claims, mild, with_gn)
+    if with_gn:
+        _on_gn(found, iid, skewed, claims)
     for problem in (iid, skewed):
         mont_dec(found, problem, claims)
         ratio = found.ratio(problem, FEDNL.name, FIB.name, "rounds")
@@ -74,6 +76,20 @@ def _on_unlike_agents(found: Comparison, iid: str, skewed: str, claims: Claims) 
         said = f"{least} takes {number(rivals[least], 3)} times those of Fib-SHED+"
         claim = f"{skewed}: Fib-SHED+ has a large advantage in {counted}, at least {LARGE} times"
         claims.add(claim, rivals[least] >= LARGE, said)
+
+
+def _on_gn(found: Comparison, iid: str, skewed: str, claims: Claims) -> None:
+    """What is said of all SHED, or of Fib-SHED and GN-SHED, for GN-SHED."""
+    ratio = found.between(skewed, iid, GN.name, "rounds")
+    claim = f"{GN.name} does not: at most {NOT_DEGRADED} times the rounds"
+    claims.found.append((claim, at_most(ratio, NOT_DEGRADED, claims.quick)))
+    for problem in (iid, skewed):
+        ratio = found.ratio(problem, FEDNL.name, GN.name, "rounds")
+        claim = f"{problem}: FedNL is much slower than GN-SHED, at least {LARGE} times the rounds"
+        claims.found.append((claim, at_least(ratio, LARGE, claims.quick)))
+        ratio = found.ratio(problem, GN.name, FIB.name, "rounds")
+        claim = f"{problem}: GN-SHED takes at most {SIMILAR:g} times Fib-SHED's rounds"
+        claims.found.append((claim, at_most(ratio, SIMILAR, claims.quick)))
 
 
 def _on_iid(found: Comparison, iid: str, claims: Claims, mild: bool, with_gn: bool) -> None:
