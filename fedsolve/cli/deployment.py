@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from fedsolve.cli.console import Interrupted, emit, escape, progress_bar, say
-from fedsolve.deploy import daemon, kit_settings
+from fedsolve.deploy import daemon, kit_settings, ports
 from fedsolve.deploy.admin import Admin
 from fedsolve.deploy.job_folder import STOPPED
+from fedsolve.deploy.kit_lock import only_one
 from fedsolve.deploy.kits import open_kit
 from fedsolve.deploy.library import Json
 from fedsolve.deploy.project_file import read_project
@@ -50,8 +51,13 @@ def make_kits(file: Path, output: Path, as_json: bool) -> int:
 def serve(folder: Path) -> int:
     """`fedsolve server`."""
     kit = open_kit(folder, "server")
-    say(f"the server of {kit.project} runs as {kit.name}; Ctrl-C ends it. Its log is {kit.folder / 'daemon.log'}")
-    daemon.serve(kit, {**kit_settings.SERVER_ENVIRONMENT, daemon.RUNS: str(kit.folder / "runs")}, say)
+    with only_one(kit):
+        ports.check_free(kit)
+        say(
+            f"the server of {kit.project} runs as {kit.name} on port {kit.port}; Ctrl-C ends it. Its log is "
+            f"{kit.folder / 'daemon.log'}"
+        )
+        daemon.serve(kit, {**kit_settings.SERVER_ENVIRONMENT, daemon.RUNS: str(kit.folder / "runs")}, say)
     return 0
 
 
@@ -65,8 +71,9 @@ def join(folder: Path, site_file: Path) -> int:
         )
     if not about.file.is_file():
         raise ConfigError(f"{site_file}: there is no data file {about.file}")
-    say(f"{kit.name} is a site of {kit.project}; Ctrl-C ends it. What leaves is in {about.audit_log}")
-    daemon.serve(kit, {daemon.SITE_FILE: str(site_file.resolve())}, say)
+    with only_one(kit):
+        say(f"{kit.name} is a site of {kit.project}; Ctrl-C ends it. What leaves is in {about.audit_log}")
+        daemon.serve(kit, {daemon.SITE_FILE: str(site_file.resolve())}, say)
     return 0
 
 
