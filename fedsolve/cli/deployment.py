@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,18 +13,19 @@ from rich.console import Console
 from rich.table import Table
 
 from fedsolve.cli.console import Interrupted, emit, escape, progress_bar, say
-from fedsolve.deploy import daemon, kit_settings
-from fedsolve.deploy.admin import Admin
+from fedsolve.deploy import daemon, kit_settings, ports
+from fedsolve.deploy.admin import SHORT, Admin, Stopped
 from fedsolve.deploy.job_folder import STOPPED
-from fedsolve.deploy.kits import open_kit
+from fedsolve.deploy.kit_lock import only_one
+from fedsolve.deploy.kits import Kit, open_kit
 from fedsolve.deploy.library import Json
 from fedsolve.deploy.project_file import read_project
 from fedsolve.deploy.provisioning import AUTHORITY, provision
 from fedsolve.deploy.submission import Submission
-from fedsolve.errors import ConfigError
+from fedsolve.errors import ConfigError, FedsolveError
 from fedsolve.loop.history import Row
 from fedsolve.report import RunFolder, tables
-from fedsolve.report.output_folder import SUBMITTED, SUMMARY
+from fedsolve.report.output_folder import CONFIG, REPORT, SUBMITTED, SUMMARY
 from fedsolve.runfiles import run_file, server_file
 from fedsolve.sites import read_site_file
 from fedsolve.wire.storage import write_atomically
@@ -50,8 +52,13 @@ def make_kits(file: Path, output: Path, as_json: bool) -> int:
 def serve(folder: Path) -> int:
     """`fedsolve server`."""
     kit = open_kit(folder, "server")
-    say(f"the server of {kit.project} runs as {kit.name}; Ctrl-C ends it. Its log is {kit.folder / 'daemon.log'}")
-    daemon.serve(kit, {**kit_settings.SERVER_ENVIRONMENT, daemon.RUNS: str(kit.folder / "runs")}, say)
+    with only_one(kit):
+        ports.check_free(kit)
+        say(
+            f"the server of {kit.project} runs as {kit.name} on port {kit.port}; Ctrl-C ends it. Its log is "
+            f"{kit.folder / 'daemon.log'}"
+        )
+        daemon.serve(kit, {**kit_settings.SERVER_ENVIRONMENT, daemon.RUNS: str(kit.folder / "runs")}, say)
     return 0
 
 
@@ -65,8 +72,9 @@ def join(folder: Path, site_file: Path) -> int:
         )
     if not about.file.is_file():
         raise ConfigError(f"{site_file}: there is no data file {about.file}")
-    say(f"{kit.name} is a site of {kit.project}; Ctrl-C ends it. What leaves is in {about.audit_log}")
-    daemon.serve(kit, {daemon.SITE_FILE: str(site_file.resolve())}, say)
+    with only_one(kit):
+        say(f"{kit.name} is a site of {kit.project}; Ctrl-C ends it. What leaves is in {about.audit_log}")
+        daemon.serve(kit, {daemon.SITE_FILE: str(site_file.resolve())}, say)
     return 0
 
 
@@ -87,25 +95,53 @@ def submit(file: Path, kit: Path, asked: Asked, as_json: bool) -> int:
     text = run_file.read_text(file)
     what = server_file.parse(text, str(file))
     user = open_kit(kit, "user")
+    _check_role(user)
     path = _folder(what, file, output, resume)
-    given = ["--kit", str(kit), *(() if output is None else ("--output", str(output)))]
-    command = shlex.join(["fedsolve", "submit", str(file), *given])
-    before = _submitted(path) if resume else {}
+    command = shlex.join(["fedsolve", "submit", str(file), "--kit", str(kit), "--output", str(path)])
+    before = _submitted(path, text) if resume else {}
     folder = RunFolder.open(path, force=asked.force, resume=resume)
-    folder.write_config(text)
     label, _ = what.entry()
-    with Admin(user) as admin, progress_bar() as begin:
-        show = begin(label, what.run.rounds)
-        run = Submission(admin, what, text, command, say, lambda row: show(Row(**row)))
-        run.attempts, run.wait = attempts, asked.wait
-        run.run, run.first = str(before.get("run", run.run)), int(before.get("jobs", 0)) + 1
-        _remember(folder, run.run, run.first + attempts - 1)
-        try:
-            outcome = run.execute(folder.path)
-        except KeyboardInterrupt:
-            run.stop()
-            raise Interrupted(f"stopped; the checkpoint is at the server. Go on with: {command} --resume") from None
+    try:
+        with Admin(user) as admin, progress_bar() as begin:
+            show = begin(label, what.run.rounds)
+            run = Submission(admin, what, text, command, say, lambda row: show(Row(**row)))
+            run.attempts, run.wait = attempts, asked.wait
+            run.run, run.first = str(before.get("run", run.run)), int(before.get("jobs", 0)) + 1
+            run.saved = bool(before.get("checkpoint", before))
+            run.remember = lambda: _remember(folder, run, text)
+            try:
+                outcome = run.execute(folder.path)
+            except KeyboardInterrupt:
+                run.stop()
+                raise Interrupted(_how_to_go_on(run, folder)) from None
+    except (KeyboardInterrupt, Interrupted, FedsolveError):
+        _take_back(folder)
+        raise
     return _tell(outcome, folder, run, as_json)
+
+
+def _check_role(user: Kit) -> None:
+    """Say it here, before a folder is made: the server's words for it are a table of rights."""
+    if user.role and user.role != "lead":
+        raise ConfigError(
+            f"{user.name} has the role {user.role!r} in {user.project} and cannot submit runs; that needs the role "
+            "'lead', which whoever provisions the project gives in project.toml"
+        )
+
+
+def _how_to_go_on(run: Submission, folder: RunFolder) -> str:
+    """What is said after Ctrl-C. A run without a checkpoint is forgotten, so that the same command begins anew."""
+    if run.saved:
+        return f"stopped; the checkpoint is at the server. Go on with: {run.command} --resume"
+    (folder.path / SUBMITTED).unlink(missing_ok=True)
+    when = "before the first checkpoint" if run.submitted else "before a job was submitted"
+    return f"stopped {when}, so there is nothing to go on with. Begin again with: {run.command}"
+
+
+def _take_back(folder: RunFolder) -> None:
+    """Leave no folder of a run that no server knows: it would be in the way of the next attempt."""
+    if not (folder.path / SUBMITTED).is_file():
+        folder.discard()
 
 
 def _tell(outcome: Json, folder: RunFolder, run: Submission, as_json: bool) -> int:
@@ -127,6 +163,9 @@ def _tell(outcome: Json, folder: RunFolder, run: Submission, as_json: bool) -> i
             console.print(f"The report is [bold]{escape(str(folder.report))}[/bold]", soft_wrap=True)
 
     emit({**summary, "folder": folder.path, "report": folder.report if whole else None}, as_json, show)
+    if not whole and not run.saved:  # nothing to go on with, so nothing in the way of the next attempt
+        (folder.path / SUBMITTED).unlink(missing_ok=True)
+        folder.discard()
     return 0 if whole and status not in tables.BAD else 1
 
 
@@ -138,7 +177,14 @@ def _folder(what: server_file.ServerFile, file: Path, output: Path | None, resum
     return Path("runs") / f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def _submitted(folder: Path) -> Json:
+def _submitted(folder: Path, text: str) -> Json:
+    """What is known of the run in a folder. Raises ConfigError if there is none, or if it has finished."""
+    ended = _ended(folder, text)
+    if ended is not None:
+        raise ConfigError(
+            f"the run in {folder} has already finished ({ended}); its report is {folder / REPORT}. To run it again, "
+            "leave --resume out and choose another --output"
+        )
     try:
         found = json.loads((folder / SUBMITTED).read_text())
     except (OSError, ValueError):
@@ -146,17 +192,30 @@ def _submitted(folder: Path) -> Json:
     return found if isinstance(found, dict) else {}
 
 
-def _remember(folder: RunFolder, run: str, jobs: int) -> None:
+def _ended(folder: Path, text: str) -> str | None:
+    """How the run in a folder ended; None if more can come of it, also because the run file has changed since."""
+    try:
+        summary, config = json.loads((folder / SUMMARY).read_text()), (folder / CONFIG).read_text()
+        status = str(summary["status"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    whole = (folder / REPORT).is_file() and config == text and status not in (*tables.BAD, STOPPED)
+    return status if whole else None
+
+
+def _remember(folder: RunFolder, run: Submission, text: str) -> None:
     """So that `--resume` finds the run at the server, under numbers of jobs that are not taken."""
-    write_atomically(folder.path / SUBMITTED, (json.dumps({"run": run, "jobs": jobs}) + "\n").encode())
+    folder.write_config(text)
+    known = {"run": run.run, "jobs": run.first + run.attempts - 1, "checkpoint": run.saved}
+    write_atomically(folder.path / SUBMITTED, (json.dumps(known) + "\n").encode())
 
 
 def status(kit: Path, as_json: bool) -> int:
     """`fedsolve status`."""
     user = open_kit(kit, "user")
-    with Admin(user, patience=10.0) as admin:
+    with Admin(user, patience=SHORT) as admin:
         sites, jobs, running = admin.sites(), admin.jobs(), admin.running().jobs
-        rounds = {job: len(admin.progress(job, 0).rows) for job in running}
+        rounds = {job: _rounds(admin.progress(job, 0).rows) for job in running}
     shown = [
         {
             "job": str(one.get("job_id")),
@@ -181,6 +240,11 @@ def status(kit: Path, as_json: bool) -> int:
     return 0
 
 
+def _rounds(rows: Sequence[Json]) -> int:
+    """How many rounds have finished; the first row is of the beginning."""
+    return max((int(row["round"]) for row in rows), default=0)
+
+
 def _in_words(status: str, is_running: bool) -> str:
     if status == "RUNNING" and not is_running:
         return "died with the server"
@@ -190,19 +254,37 @@ def _in_words(status: str, is_running: bool) -> str:
 def stop(kit: Path, job: str | None, as_json: bool) -> int:
     """`fedsolve stop`."""
     user = open_kit(kit, "user")
-    with Admin(user, patience=10.0) as admin:
+    with Admin(user, patience=SHORT) as admin:
         running = admin.running().jobs
         if job is not None and job not in running:
             raise ConfigError(f"no job {job} is running; `fedsolve status` lists all")
         stopped = list(running) if job is None else [job]
-        for one in stopped:
-            admin.stop(one)
+        told = {one: admin.stop(one) for one in stopped}
         until = time.monotonic() + 60
         while (left := [one for one in stopped if one in admin.running().jobs]) and time.monotonic() < until:
             time.sleep(0.5)
 
     def show(console: Console) -> None:
-        console.print(f"Stopped {', '.join(stopped)}." if stopped else "No run was going on.")
+        if not stopped:
+            console.print("No run was going on.")
+        for one in stopped:
+            console.print(escape(f"Stopped {one}. {_after_stop(told[one])}".rstrip()), soft_wrap=True)
 
-    emit({"status": "error" if left else "ok", "stopped": stopped, "still_running": left}, as_json, show)
+    emit(
+        {
+            "status": "error" if left else "ok",
+            "stopped": stopped,
+            "still_running": left,
+            "resume": {one: f"{each.command} --resume" for one, each in told.items() if each.checkpoint},
+        },
+        as_json,
+        show,
+    )
     return 1 if left else 0
+
+
+def _after_stop(told: Stopped) -> str:
+    """How a run that was stopped can be gone on with."""
+    if told.checkpoint:
+        return f"Go on with: {told.command} --resume"
+    return f"It had no checkpoint yet. Begin again with: {told.command}" if told.command else ""

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from fedsolve.deploy import library, messages
+from fedsolve.deploy import library, messages, ports
 from fedsolve.deploy.kits import Kit
 from fedsolve.deploy.library import Flare, Json
 from fedsolve.errors import ConfigError, TransportError
 
 T = TypeVar("T")
 PATIENCE = 60.0  # seconds to try to reach the server, or to reach it again
+KNOCK = 3.0  # seconds for somebody to answer at the server's port
+SHORT = 1.0  # seconds to try to reach the server for a look
 FRESH = 25.0  # seconds; a connected site gives a sign of life every 10
 _API, _SPEC = "nvflare.fuel.flare_api.flare_api", "nvflare.fuel.flare_api.api_spec"
 
@@ -41,10 +43,21 @@ class Running:
 
 @dataclass(frozen=True)
 class Progress:
-    """The rounds of a job that are new, and how it ended, if it could not write that down."""
+    """The rounds of a job that are new, how it ended, if it could not write that down, and whether the server has a
+    checkpoint of the run."""
 
     rows: list[Json]
     outcome: Json | None = None
+    checkpoint: bool = False
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """How a job that was stopped had been submitted, empty if it did not say, and whether the server has a checkpoint
+    of its run."""
+
+    command: str = ""
+    checkpoint: bool = False
 
 
 class _CouldNot(TransportError):
@@ -103,13 +116,16 @@ class Admin:
     def progress(self, job: str, since: int) -> Progress:
         """How far a job is; nothing if it does not answer."""
         found = self._tell(job, messages.PROGRESS, {"since": since}) or {}
-        return Progress(list(found.get("rows") or ()), found.get("outcome"))
+        return Progress(list(found.get("rows") or ()), found.get("outcome"), bool(found.get("checkpoint")))
 
-    def stop(self, job: str) -> None:
+    def stop(self, job: str) -> Stopped:
         """Ask a job to end: in order if it answers, else by NVFlare's own command. Its checkpoint stays."""
-        if not self._tell(job, messages.STOP, {"stop": True}):
+        found = self._tell(job, messages.STOP, {"stop": True})
+        if not found:
             with suppress(self._spec.JobNotRunning, self._spec.JobNotFound):
                 self._do(lambda session: session.abort_job(job))
+            return Stopped()
+        return Stopped(str(found.get("command", "")), bool(found.get("checkpoint")))
 
     def fetch(self, job: str, folder: Path) -> Path:
         """Fetch what a job left; returns its folder."""
@@ -132,7 +148,9 @@ class Admin:
                 with _quietly():
                     return ask(self._session)
             except self._spec.AuthorizationError as error:
-                raise ConfigError(f"{self.kit.name} may not do this: {_line(error)}") from None
+                raise ConfigError(
+                    f"{self.kit.name} may not do this with the role {self.kit.role!r}: {_line(error)}"
+                ) from None
             except (self._spec.NoConnection, self._spec.SessionClosed, self._spec.AuthenticationError) as error:
                 if time.monotonic() > until:
                     raise TransportError(f"the server cannot be reached any more: {_line(error)}") from None
@@ -147,6 +165,8 @@ class Admin:
         api = library.module(_API)
         while True:
             try:
+                if (why := ports.no_answer(self.kit, KNOCK)) is not None:  # which NVFlare takes long to find out
+                    raise TransportError(why)
                 with _quietly():
                     self._session = api.new_secure_session(self.kit.name, str(self.kit.folder), timeout=5.0)
                 return
@@ -155,8 +175,8 @@ class Admin:
             except Exception as error:  # whatever a server that is starting says
                 if time.monotonic() > until:
                     raise TransportError(
-                        f"the server of {self.kit.project} cannot be reached with the kit {self.kit.folder}: "
-                        f"{_line(error)}; is `fedsolve server` running there?"
+                        f"the server of {self.kit.project} cannot be reached at {self.kit.address}: {_line(error)}; "
+                        "is `fedsolve server` running there?"
                     ) from None
                 time.sleep(0.5)
 

@@ -17,16 +17,15 @@ from nvflare.apis.impl.controller import Controller
 from fedsolve.deploy import engine_log, large_messages, messages
 from fedsolve.deploy.carrier import NVFlareCarrier
 from fedsolve.deploy.daemon import RUNS
-from fedsolve.deploy.job_folder import LOST, OUTCOME, RESULTS, RUN_FILE, STOPPED
+from fedsolve.deploy.job_folder import LOST, OUTCOME, RESULTS, RUN_FILE
 from fedsolve.deploy.library import Flare, Json
-from fedsolve.deploy.server_run import ServerRun, explained, row_in_words, unwritten
+from fedsolve.deploy.server_run import ServerRun, explained, row_in_words, stopped, unwritten
 from fedsolve.loop.history import Row
 from fedsolve.loop.stopping import QUORUM
 from fedsolve.report.output_folder import CHECKPOINT, CHECKPOINT_LEDGER, CHECKPOINT_LOCK
 from fedsolve.runfiles import server_file
 from fedsolve.sites.terms import check_run
 
-ENDED = {"status": STOPPED, "message": "somebody stopped the run; its checkpoint is at the server"}
 CHECK_PERIOD = 0.02  # seconds between NVFlare's looks at its tasks
 # Seconds for whoever submitted a run to be told how it ended, before its process ends: where that was written down, so
 # that a failure is known also if NVFlare cannot keep the files; and where it was not, and would be lost.
@@ -45,6 +44,8 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         self._told = threading.Event()
         self._lock = threading.Lock()
         self._carrier: NVFlareCarrier | None = None
+        self._here: Path | None = None  # the run's folder
+        self._command = ""
         self._stopped = threading.Event()
 
     def start_controller(self, fl_ctx: Flare) -> None:
@@ -78,9 +79,9 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         job = fl_ctx.get_job_id()
         workspace = self._engine.get_workspace()
         asked = json.loads((Path(workspace.get_app_config_dir(job)) / RUN_FILE).read_text())
-        here: Path | None = None
         try:
-            here = Path(os.environ[RUNS]) / check_run(asked["run"])  # nothing that leads out of the folder
+            self._command = str(asked["command"])
+            here = self._here = Path(os.environ[RUNS]) / check_run(asked["run"])  # nothing that leads out of the folder
             names = server_file.parse(asked["file"]).sites.names
             self._carrier = NVFlareCarrier(
                 names,
@@ -93,12 +94,13 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         except Exception as error:  # reported: NVFlare would say no more than that there was one, and try again
             if abort_signal.triggered:
                 raise  # the checkpoint stays, and another job can go on from it
-            outcome = dict(ENDED) if self._stopped.is_set() else explained(error)
+            outcome = stopped(self._has_checkpoint()) if self._stopped.is_set() else explained(error)
         if outcome["status"] == QUORUM and self._carrier is not None and self._carrier.silent(self._carrier.names):
             outcome["status"] = LOST  # a site whose processes were started again is part of the next job
         told = {name: outcome.get(name) for name in ("status", "message", "error")}
+        told["checkpoint"] = self._has_checkpoint()
         try:
-            _leave(Path(workspace.get_run_dir(job)) / RESULTS, here, told)
+            _leave(Path(workspace.get_run_dir(job)) / RESULTS, self._here, told)
         except OSError as error:
             self._outcome = told if told["error"] else unwritten(error)
             if not self._told.wait(NEEDED):
@@ -118,12 +120,16 @@ class RunController(Controller):  # type: ignore[misc]  # NVFlare's types are no
         if self._outcome is not None:
             self._told.set()
         with self._lock:
-            return {"rows": self._rows[since:], "count": len(self._rows), "outcome": self._outcome}
+            rows, count = self._rows[since:], len(self._rows)
+        return {"rows": rows, "count": count, "outcome": self._outcome, "checkpoint": self._has_checkpoint()}
 
     def _stop(self, topic: str, data: Flare, fl_ctx: Flare) -> Json:
-        """End the run in order."""
+        """End the run in order; says how it was submitted, and whether another job can go on with it."""
         self._stopped.set()
-        return {"stopping": True}
+        return {"stopping": True, "command": self._command, "checkpoint": self._has_checkpoint()}
+
+    def _has_checkpoint(self) -> bool:
+        return self._here is not None and (self._here / CHECKPOINT).is_file()
 
 
 def _leave(results: Path, here: Path | None, outcome: Json) -> None:

@@ -19,8 +19,10 @@ _FILES: dict[Kind, str] = {"server": "fed_server.json", "site": "fed_client.json
 class Kit:
     """A kit.
 
-    name     of the participant, as its certificate says
-    project  the name of the project
+    name        of the participant, as its certificate says
+    project     the name of the project
+    host, port  where the server is reached
+    role        of a user, as the certificate says; empty for others
     """
 
     folder: Path
@@ -28,6 +30,14 @@ class Kit:
     name: str
     organisation: str
     project: str
+    host: str
+    port: int
+    role: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where the server is reached, in one word."""
+        return f"{self.host}:{self.port}"
 
 
 def open_kit(folder: Path, kind: Kind) -> Kit:
@@ -41,10 +51,22 @@ def open_kit(folder: Path, kind: Kind) -> Kit:
     try:
         settings: Json = json.loads((startup / _FILES[kind]).read_text())
         subject = _subject(startup / ("server.crt" if kind == "server" else "client.crt"))
-        project = settings["admin"]["project_name"] if kind == "user" else settings["servers"][0]["name"]
+        project, host, port = _server(settings)
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
         raise ConfigError(f"the kit {folder} is damaged ({type(error).__name__}: {error}); ask for a new one") from None
-    return Kit(folder.resolve(), kind, subject["commonName"], subject["organizationName"], str(project))
+    name, organisation = subject["commonName"], subject["organizationName"]
+    role = subject.get("unstructuredName", "") if kind == "user" else ""
+    return Kit(folder.resolve(), kind, name, organisation, project, host, port, role)
+
+
+def _server(settings: Json) -> tuple[str, str, int]:
+    """The project, and the host and port of its server."""
+    if "admin" in settings:
+        admin = settings["admin"]
+        return str(admin["project_name"]), str(admin["host"]), int(admin["port"])
+    server = settings["servers"][0]
+    host, _, port = str(server["service"]["target"]).rpartition(":")
+    return str(server["name"]), host, int(port)
 
 
 def _subject(certificate: Path) -> dict[str, str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedsolve.algorithms.base import Algorithm
+from fedsolve.deploy.job_folder import STOPPED
 from fedsolve.deploy.library import Json
 from fedsolve.errors import FedsolveError, QuorumNotReached
 from fedsolve.federation.session import Session
@@ -163,6 +164,12 @@ def explained(error: Exception) -> Json:
     kind = QUORUM if isinstance(error, QuorumNotReached) else "error"
     said = str(error) if isinstance(error, FedsolveError) else f"{type(error).__name__} at the server: {error}"
     return {"status": kind, "error": type(error).__name__, "message": " ".join(said.split())}
+
+
+def stopped(has_checkpoint: bool) -> Json:
+    """How a run ended that somebody stopped."""
+    left = "its checkpoint is at the server" if has_checkpoint else "there was no checkpoint yet, so it begins anew"
+    return {"status": STOPPED, "message": f"somebody stopped the run; {left}"}
 
 
 def unwritten(error: OSError) -> Json:

@@ -44,7 +44,10 @@ class Submission:
     on_row    a finished round, in plain values
     attempts  the most jobs that are tried
     wait      seconds to wait for sites that are not connected
+    remember  keeps what `--resume` needs; called before each job, and when there is a checkpoint
     account   what became of each job, in sentences
+    saved     whether the server has a checkpoint of this run, as far as is known
+    submitted whether a job was submitted
     """
 
     admin: Admin
@@ -57,7 +60,10 @@ class Submission:
     attempts: int = 5
     wait: float = WAIT
     first: int = 1  # the number of the first job, where others went before
+    remember: Callable[[], None] = lambda: None
     account: list[str] = field(default_factory=list)
+    saved: bool = False
+    submitted: bool = False
     job: str | None = None
 
     def execute(self, folder: Path) -> Json:
@@ -77,17 +83,20 @@ class Submission:
     def _with_account(self, said: str) -> str:
         if not self.account:
             return said
-        return f"{said}: {'; '.join(self.account)}. `fedsolve submit … --resume` goes on from its checkpoint"
+        there = f". Go on from its checkpoint with: {self.command} --resume" if self.saved else ""
+        return f"{said}: {'; '.join(self.account)}{there}"
 
     def _attempt(self, place: Path, attempt: int) -> Json | None:
         """One job; None if it died."""
         self.job = self._orphan() if attempt == self.first > 1 else None
         since = self.admin.running().since
         if self.job is None:
-            sites = self._connected_sites(begins=attempt == 1)
+            sites = self._connected_sites()
             name = f"{self._prefix}{attempt}"
             folder = write_job(place, name, self.run, self.text, sites, self.command)
             since = self.admin.running().since
+            self.remember()
+            self.submitted = True
             self.job = self.admin.submit(folder, name)
             self.say(f"job {self.job} submitted to {', '.join(sites)}")
         else:
@@ -98,12 +107,18 @@ class Submission:
             return None
         outcome = self._fetch(self.job, place) if ended.status.startswith(ENDED) else None
         outcome = outcome or ended.outcome  # which it told, where the files could not be kept
+        self._note_checkpoint(outcome is not None and bool(outcome.get("checkpoint")))
         if outcome is None:
             self.account.append(f"job {self.job} ended with {_last_word(ended.status)} before the run did")
         elif outcome["status"] == LOST:
             self.account.append(f"job {self.job} lost a site: {outcome['message']}")
             return None
         return outcome
+
+    def _note_checkpoint(self, there: bool) -> None:
+        if there and not self.saved:
+            self.saved = True
+            self.remember()
 
     @property
     def _prefix(self) -> str:
@@ -135,9 +150,9 @@ class Submission:
         outcome: Json = json.loads((place / LEFT / OUTCOME).read_text())
         return outcome
 
-    def _connected_sites(self, begins: bool) -> list[str]:
+    def _connected_sites(self) -> list[str]:
         """The sites of the run that are connected: all of them, or after a while those that may be enough to go on.
-        To begin, all are needed: they agree on what the columns are."""
+        Without a checkpoint to go on from, all are needed: they agree on what the columns are."""
         until = time.monotonic() + self.wait
         told = False
         while True:
@@ -146,16 +161,16 @@ class Submission:
             missing = [name for name in self.what.sites.names if name not in connected]
             if not missing:
                 return present
+            there = f"connected: {', '.join(sorted(connected)) or 'no site'}"
             if time.monotonic() > until:
                 break
             if not told:
-                self.say(f"waiting for {', '.join(missing)}")
+                self.say(f"waiting for {', '.join(missing)} ({there})")
                 told = True
             time.sleep(LOOK)
-        if begins or not 0 < self.what.participants().quorum < 1:
-            raise TransportError(
-                self._with_account(f"{', '.join(missing)} not connected, and the run needs all its sites")
-            )
+        if not self.saved or not 0 < self.what.participants().quorum < 1:
+            needs = "the run needs all its sites" + ("" if self.saved else " to begin")
+            raise TransportError(self._with_account(f"{', '.join(missing)} not connected, and {needs} ({there})"))
         if not present:
             raise TransportError(self._with_account("none of the sites of this run is connected"))
         self.say(f"going on without {', '.join(missing)}")
@@ -178,6 +193,7 @@ class Submission:
                     self.on_row(row)
                     told += 1
                 outcome = progress.outcome or outcome
+                self._note_checkpoint(progress.checkpoint)
                 found = self.admin.running()
                 gone = None if job in found.jobs else gone or time.monotonic()
                 if gone is not None and outcome is not None and time.monotonic() - gone > SHORT:
@@ -190,7 +206,7 @@ class Submission:
         """End the job that runs, and wait until it has ended."""
         if self.job is None:
             return
-        self.admin.stop(self.job)
+        self._note_checkpoint(self.admin.stop(self.job).checkpoint)
         until = time.monotonic() + 60
         while time.monotonic() < until and not self.admin.status(self.job).startswith(ENDED):
             if self.job not in self.admin.running().jobs:

@@ -173,7 +173,7 @@ def test_a_kit_without_a_sound_certificate(damage: str, tmp_path: Path) -> None:
     optional("nvflare")
     startup = tmp_path / "startup"
     startup.mkdir()
-    (startup / "fed_client.json").write_text('{"servers": [{"name": "hearts"}]}')
+    (startup / "fed_client.json").write_text('{"servers": [{"name": "hearts", "service": {"target": "a:1"}}]}')
     if damage == "cut":
         (startup / "client.crt").write_text("-----BEGIN CERTIFICATE-----\nMIIC\n")
     elif damage == "garbage":
