@@ -22,6 +22,7 @@ FEW, ENOUGH = 0.4, 0.6  # n = |D|^share; the boundary is 0.5 for r = ½ and γ =
 LARGE, SMALL = 1.0, 1e-4  # α
 ALPHAS, BETAS = (0.0, 0.01, 0.1, 1.0), (0.0, 0.01, 0.1, 1.0)
 CLIENTS, EACH, L2 = 4, 1000, 1e-2  # of the rows that vary one factor
+STAYS = -0.1  # an exponent of n above this one: it does not fall
 
 Case = tuple[str, int, float, float]  # which part, |D| or n, share or α, α or β
 NAMES = ("Υ", "ρ", "DKRR", "#8", "federated, DKRR", "federated, #8", "over Υ", "over Υ^t")
@@ -135,6 +136,21 @@ def _on_factors(tally: Tally[Case], sizes: tuple[int, ...], claims: Claims) -> N
     )
 
 
+def _on_concept_shift(tally: Tally[Case], sizes: tuple[int, ...], claims: Claims) -> None:
+    """Whether Δ_fj, which is constant, is what remains of the federated error as samples grow."""
+    none, large = (
+        [tally.measured(("R", n, 0.0, beta), "federated, DKRR").median for n in sizes] for beta in (0.0, BETAS[-1])
+    )
+    over = [b / a for a, b in zip(none, large, strict=True)]
+    exponent, own = slope(list(sizes), over), slope(list(sizes), large)
+    said = f"{min(over):.3g} to {max(over):.3g} times that with β = 0, n = {sizes[0]} to {sizes[-1]}; it goes like "
+    said += f"n^{exponent:.2f}"
+    holds = min(over) >= 2 and exponent > STAYS
+    claims.add("Theorem 2: a large Δ_fj dominates the federated error at every n, and no less with more", holds, said)
+    said = f"with β = 1 from {large[0]:.2g} at n = {sizes[0]} to {large[-1]:.2g} at {sizes[-1]}, like n^{own:.2f}"
+    claims.add("Theorem 2: with a large Δ_fj the federated error does not fall with n", own > STAYS, said)
+
+
 def _on_theorem(tally: Tally[Case], totals: tuple[int, ...], claims: Claims) -> None:
     def medians(share: float, alpha: float, name: str) -> list[float]:
         return [tally.measured(("rates", total, share, alpha), name).median for total in totals]
@@ -186,7 +202,7 @@ def remark7(seeds: Seeds, quick: bool) -> Result:
         for total in totals
         for share, alpha in ((FEW, LARGE), (ENOUGH, LARGE), (ENOUGH, SMALL))
     ]
-    factors: list[Case] = [("R", n, 0.0, 0.0) for n in sizes]
+    factors: list[Case] = [("R", n, 0.0, beta) for n in sizes for beta in (0.0, BETAS[-1])]
     factors += [("α", EACH, alpha, 0.0) for alpha in ALPHAS] + [("β", EACH, 0.0, beta) for beta in BETAS]
     tally = Tally[Case]()
     for seed, case in seeds.over([*shifted, *factors]):
@@ -198,6 +214,7 @@ def remark7(seeds: Seeds, quick: bool) -> Result:
     claims = Claims(quick)
     _on_samples(tally, sizes, claims)
     _on_factors(tally, sizes, claims)
+    _on_concept_shift(tally, sizes, claims)
     _on_theorem(tally, totals, claims)
     return Result(
         columns=(Column("|D|, n = |D|^, α"), *(Column(name) for name in NAMES)),
