@@ -148,6 +148,8 @@ class Network(Loss):
         if client.offset is not None and outputs > 1:
             raise DataError(f"client {client.name!r} has an offset, which a network of {outputs} outputs does not take")
         checked_device(self.device or "cpu")
+        if client.raw and client.session.get("transform") is None:
+            return  # how many inputs there are is known after preprocessing: `_module` checks then
         flat_module(self.architecture, client.design.shape[1], outputs)
         if self.augmentation is not None:
             self.augmentation.check(client.design.shape[1], self.architecture)

@@ -319,3 +319,30 @@ def test_files_that_are_no_network() -> None:
         from_parts(text, arrays).predict(np.zeros((2, 4)))
     with pytest.raises(fs.errors.DataError, match=r"column 1 \(from 0\), row 0"):
         from_parts(text, arrays).predict(np.array([[0, np.nan, 0, 0, 0]]))
+
+
+def test_text_columns_are_encoded_before_the_network_sees_them() -> None:
+    """The same weights as from columns encoded by hand: how many inputs there are is known after preprocessing only."""
+    rng = np.random.default_rng(0)
+    schema = fs.data.Schema((fs.data.Numeric("age", scaling=None), fs.data.Categorical("sex", ("f", "m"))))
+    parts = [
+        (rng.normal(50, 10, 40), rng.choice(["f", "m"], 40), rng.integers(0, 2, 40).astype(float)) for _ in range(3)
+    ]
+    table = [
+        fs.Client(str(k), np.array([*zip(age, sex, strict=True)], dtype=object), y, feature_names=("age", "sex"))
+        for k, (age, sex, y) in enumerate(parts)
+    ]
+    preprocess = fs.data.Preprocess(schema)
+    loss = fs.Network(fs.MLP((4,)), fs.Logistic())
+    local = fs.GradientSteps(epochs=2, step_size=0.01, batch_size=8)
+    found = fs.run(fs.FedAvg(loss, local), table, preprocess=preprocess, rounds=2)
+    assert found.model.feature_names == ("age", "sex=f", "sex=m", "sex=other")
+    by_hand = [
+        fs.Client(str(k), np.stack([age, sex == "f", sex == "m", np.zeros(40)], axis=1), y)
+        for k, (age, sex, y) in enumerate(parts)
+    ]
+    expected = fs.run(fs.FedAvg(loss, local), by_hand, rounds=2).model.arrays()
+    arrays = found.model.arrays()
+    assert any(len(values) for values in arrays.values())
+    for name, values in expected.items():
+        np.testing.assert_array_equal(arrays[name], values)
