@@ -204,8 +204,8 @@ def test_slopes_decide_where_values_cannot() -> None:
     assert run.converged
     calls = [call for record in run.ledger.records for call in record.calls]
     assert calls.count("algorithm.search.slopes") >= 3
-    by_values_only = [row.value for row in run.history]
-    assert by_values_only[-1] == by_values_only[-3]
+    last, earlier = run.history[-1].value, run.history[-3].value
+    assert last == pytest.approx(earlier, rel=4 * np.finfo(float).eps, abs=0)  # nothing but rounding is between them
 
 
 @pytest.mark.parametrize("loss", [fs.Squared(l2=L2), fs.Logistic(l2=L2)], ids=["squared", "logistic"])

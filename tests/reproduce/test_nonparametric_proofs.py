@@ -195,4 +195,8 @@ def test_what_one_client_does_at_the_limit() -> None:
 
 
 def test_sentences_hold_with_one_seed() -> None:
-    assert all(one.holds for _, one in perform(find("nonparametric-sentences"), quick=True, seeds=1).result.claims)
+    """All but the two about means and medians over 100 trials, of which the quick form has five."""
+    claims = perform(find("nonparametric-sentences"), quick=True, seeds=1).result.claims
+    left_out = {sentences.OBSTACLE.claim, sentences.TYPICAL.claim}
+    assert {said for said, one in claims if not one.holds} <= left_out
+    assert len(claims) == len(sentences.QUANTITIES)

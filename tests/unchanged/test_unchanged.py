@@ -15,6 +15,9 @@ from tests.unchanged.runs import CASES, TRANSPORTS, compute, machine
 VERB = 8  # bytes: "mean", "sum" or "gather", padded
 MODULE = 8  # bytes: "client_checks" instead of "runtime", padded
 SAVED = json.loads((Path(__file__).parent / "saved.json").read_text())
+# Iterates that rounding may choose, by run. A client of five rows has the eigenvalue l2 three times and a smaller one
+# below it, so the fourth eigenvector that it sends is any one of a space of three dimensions.
+CHOSEN_BY_ROUNDING = {"SHEDLeastSquares | squared, free intercept | weighted": [2]}
 
 
 def _same_processor() -> bool:
@@ -63,5 +66,6 @@ def test_iterates_and_accounts_are_those_of_before(name: str, problem: str, tran
     else:
         # Another BLAS, or other kernels of it, rounds otherwise: each operation by at most a few units in the last
         # place, which these well-conditioned problems (l2 = 1e-2, 10 rounds) amplify by less than 1e6.
-        np.testing.assert_allclose(now["norms"], before["norms"], rtol=1e-9)
+        unique = np.delete(np.arange(len(before["norms"])), CHOSEN_BY_ROUNDING.get(f"{name} | {problem}", []))
+        np.testing.assert_allclose(np.array(now["norms"])[unique], np.array(before["norms"])[unique], rtol=1e-9)
         np.testing.assert_allclose(now["w"], before["w"], rtol=0, atol=1e-9 * np.linalg.norm(before["w"]))
