@@ -37,6 +37,18 @@ from collections.abc import Iterable
 from fedsolve.text import printable
 
 MOST_SHOWN = 10_000  # characters of a message; what others sent may be in it, and may be of any length
+OF_POLICY = "of this site's policy"  # ends what a refusal says, after the rule
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that may have been meant; None if none is near."""
+    return next(iter(difflib.get_close_matches(name, sorted(known), n=1)), None)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """The same as the end of a sentence; empty if there is none."""
+    close = nearest(name, known)
+    return "" if close is None else f"; did you mean {close!r}?"
 
 
 class FedsolveError(Exception):
@@ -62,9 +74,10 @@ class UnknownName(InputError):
     """A name that stands for nothing here."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        known = sorted(known)
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        self.name, self.known = name, tuple(sorted(known))
+        known = self.known
+        close = nearest(name, known)
+        hint = f" Did you mean {close!r}?" if close else ""
         super().__init__(f"unknown {kind} {name!r}.{hint} Known: {', '.join(known) or 'none'}.")
 
 
@@ -118,7 +131,7 @@ class PolicyRefusal(FedsolveError):
 
     def __init__(self, rule: str, text: str) -> None:
         self.rule = rule
-        super().__init__(f"{text} (rule {rule!r} of this site's policy)")
+        super().__init__(f"{text} (rule {rule!r} {OF_POLICY})")
 
 
 class NotRemembered(FedsolveError, KeyError):

@@ -7,6 +7,7 @@ begin with a sign. Nothing here changes what a name is: only how it is written w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 # Controls of ASCII and Latin-1, bidirectional controls, separators of lines and paragraphs, half of a surrogate pair.
@@ -76,3 +77,13 @@ def shortened(value: Any) -> str:
     # Of a long text only the part that is shown is spelled out.
     said = repr(value[:SHOWN] if isinstance(value, str | bytes) else value)
     return said if len(said) <= SHOWN else said[:SHOWN] + "…"
+
+
+MOST_LISTED = 40  # things of a kind that a message names
+
+
+def listed(names: Iterable[str]) -> str:
+    """Each of these once, in a sentence; of very many, how many more there are."""
+    found = list(dict.fromkeys(names))
+    more = f" and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
+    return ", ".join(found[:MOST_LISTED]) + more

@@ -9,7 +9,8 @@ A loss that is smooth in the data has gradients of low rank, so those of all sam
 objective is that of clients and server together. `FedLRGD.literal` is Algorithm 1 as published; it needs matrices that
 can be inverted. The default works in practice: truncated least squares from more probes than weights, the penalty kept
 exactly, and exact gradients that correct the result until the run's stopping rule is content. Clients send as much as
-for Newton, and receive 4 p (p + 1)² numbers: for p ≤ 50. The server sees only sums of the clients' replies.
+for Newton, and receive 4 p (p + 1)² numbers: for p ≤ 50. The server sees only sums of the clients' replies; clients can
+work out most of the server's samples from what they receive (docs/reproduce/fedlrgd-claims.md, section I-B).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ in line 6, and so does this file. Two exchanges and two models each way per roun
 
 The error obeys e ← (I − AH) e with A = Σ p_j H_j⁻¹, and the eigenvalues of AH are ≥ 1: it converges if and only if
 λ_max(AH) < 2, as for large and similar clients but not for heterogeneous ones. `FedNewtonCG` uses the same two
-exchanges and always converges. The server sees only sums of the clients' replies.
+exchanges and converges wherever there is a minimum. The server sees only sums of the clients' replies.
 """
 
 from __future__ import annotations

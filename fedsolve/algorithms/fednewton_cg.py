@@ -7,8 +7,8 @@ Efficient Newton-type Federated Learning with Non-IID Data (the exchanges)
 Inexact Newton Methods (the inner loop)
     Ron S. Dembo, Stanley C. Eisenstat, and Trond Steihaug. SIAM Journal on Numerical Analysis 19, 1982.
 
-With A = Σ p_j H_j⁻¹ a round has the two exchanges of FedNewton (A r and H d), used so that they converge under any
-heterogeneity, and in fewer rounds than any fixed damping. With A = diag(H)⁻¹ or A = I no Hessian is formed: one
+With A = Σ p_j H_j⁻¹ a round has the two exchanges of FedNewton (A r and H d), used so that they converge however much
+the clients differ. With A = diag(H)⁻¹ or A = I no Hessian is formed: one
 exchange a round, for models of many weights. When p is accurate enough the step is taken with Armijo's search. The
 squared loss has only one system, and its model moves in every round; separable outputs are one recurrence each, in the
 same exchanges. When the cohort changes the recurrence starts again. The server sees only sums of the clients' replies.

@@ -6,8 +6,9 @@ Federated Functional Gradient Boosting (Algorithms 1 and 2 with K = 1, equation 
     Zebang Shen, Hamed Hassani, Satyen Kale, and Amin Karbasi. AISTATS 2022. https://arxiv.org/abs/2103.06972
 
 Each client fits a network to the derivatives of the loss in the outputs of f; their outputs are averaged, not their
-weights, so that clients with different labels do not undo each other. Good after one round or two, and then the start
-of another algorithm (`warm_start=`): where clients differ it does not reach the pooled solution (Theorem 4.2).
+weights, so that clients with different labels do not undo each other. Its first rounds are often far better than those
+of FedAvg, and then the start of another algorithm (`warm_start=`): where clients differ it does not reach the pooled
+solution (Theorem 4.2).
 Rounds of one network each way. The server needs unlabelled rows of its own that are like the clients' (`server=`), and
 sees every client's network.
 """

@@ -10,7 +10,7 @@ DONE: Distributed Approximate Newton-type Method for Federated Edge Learning (`l
 
 Three exchanges a round: the directions, the losses along their mean for all step sizes, the gradient at the new point.
 Every round goes down, so it reaches the pooled optimum, but only as fast as the clients are alike: on label-skewed data
-slowly, where `FedNewtonCG` uses the same solves better. The server sees only sums of the clients' replies.
+slowly, where `FedNewtonCG` with the same solves is not slowed down. The server sees only sums of the clients' replies.
 """
 
 from __future__ import annotations

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.markup import escape as rich_escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from fedsolve.loop.history import Row
 from fedsolve.report.json_values import to_json
@@ -51,6 +52,11 @@ def escape(text: str) -> str:
     return rich_escape(printable(text, lines=True))
 
 
+def in_line(text: str) -> str:
+    """The same for what must not look like more than one line: words of others, who may have written line breaks."""
+    return rich_escape(printable(text))
+
+
 def warned(notice: str) -> str:
     """A notice as markup: a sentence that stands out."""
     said = notice[:1].upper() + notice[1:]
@@ -73,8 +79,24 @@ def steps_bar(label: str) -> Iterator[Callable[[int, int, str], None]]:
         yield lambda done, total, note: progress.update(task, completed=done, total=total, note=note)
 
 
+@dataclass(frozen=True)
+class RunBar:
+    """The bar of one run: called with each finished round."""
+
+    progress: Progress
+    task: TaskID
+
+    def __call__(self, row: Row) -> None:
+        norm = "" if row.gradient_norm is None else f"‖gradient‖ {number(row.gradient_norm)}  "
+        self.progress.update(self.task, completed=row.round, note=norm + size(row.bytes_up + row.bytes_down))
+
+    def say(self, what: str) -> None:
+        """What is being done where no round is."""
+        self.progress.update(self.task, note=what)
+
+
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, int], OnRound]]:
+def progress_bar() -> Iterator[Callable[[str, int], RunBar]]:
     """A bar per run on standard error, if a person sits there; `begin(label, rounds)` starts one."""
     console = Console(stderr=True)
     columns = (
@@ -86,15 +108,9 @@ def progress_bar() -> Iterator[Callable[[str, int], OnRound]]:
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
 
-        def begin(label: str, rounds: int) -> OnRound:
+        def begin(label: str, rounds: int) -> RunBar:
             for done in progress.task_ids:  # its clock too
                 progress.stop_task(done)
-            task = progress.add_task(label, total=rounds, note="")
-
-            def on_round(row: Row) -> None:
-                norm = "" if row.gradient_norm is None else f"‖gradient‖ {number(row.gradient_norm)}  "
-                progress.update(task, completed=row.round, note=norm + size(row.bytes_up + row.bytes_down))
-
-            return on_round
+            return RunBar(progress, progress.add_task(label, total=rounds, note=""))
 
         yield begin

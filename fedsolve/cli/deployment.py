@@ -1,81 +1,46 @@
-"""`fedsolve provision`, `server`, `site`, `submit`, `status` and `stop`: runs between organisations, over NVFlare."""
+"""`fedsolve submit`: a run between organisations, over NVFlare."""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 import shlex
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from fedsolve.cli.console import Interrupted, emit, escape, progress_bar, say
-from fedsolve.deploy import daemon, kit_settings, ports
-from fedsolve.deploy.admin import SHORT, Admin, Stopped
+from fedsolve.cli.console import Interrupted, emit, in_line, progress_bar, say
+from fedsolve.deploy import server_rows
+from fedsolve.deploy.admin import Admin
 from fedsolve.deploy.job_folder import STOPPED
-from fedsolve.deploy.kit_lock import only_one
-from fedsolve.deploy.kits import Kit, open_kit
+from fedsolve.deploy.kits import Kit, open_kit, soon_expired
 from fedsolve.deploy.library import Json
-from fedsolve.deploy.project_file import read_project
-from fedsolve.deploy.provisioning import AUTHORITY, provision
-from fedsolve.deploy.submission import Submission
-from fedsolve.errors import ConfigError, FedsolveError
+from fedsolve.deploy.submission import Submission, job_left
+from fedsolve.deploy.submit_lock import only_one_submit
+from fedsolve.errors import OF_POLICY, ConfigError, FedsolveError, TransportError
 from fedsolve.loop.history import Row
+from fedsolve.loop.stopping import QUORUM
 from fedsolve.report import RunFolder, tables
 from fedsolve.report.output_folder import CONFIG, REPORT, SUBMITTED, SUMMARY
 from fedsolve.runfiles import run_file, server_file
-from fedsolve.sites import read_site_file
+from fedsolve.text import printable
 from fedsolve.wire.storage import write_atomically
 
-
-def make_kits(file: Path, output: Path, as_json: bool) -> int:
-    """`fedsolve provision`."""
-    project = read_project(file)
-    made = provision(project, output)
-
-    def show(console: Console) -> None:
-        for kit in made:
-            console.print(escape(f"{kit.name}: {kit}"), soft_wrap=True)
-        console.print(
-            f"Give each folder to its owner by a safe way: it holds a private key. {escape(str(output / AUTHORITY))} "
-            "stays with you: whoever has it can make kits.",
-            soft_wrap=True,
-        )
-
-    emit({"status": "ok", "kits": {kit.name: kit for kit in made}, "authority": output / AUTHORITY}, as_json, show)
-    return 0
-
-
-def serve(folder: Path) -> int:
-    """`fedsolve server`."""
-    kit = open_kit(folder, "server")
-    with only_one(kit):
-        ports.check_free(kit)
-        say(
-            f"the server of {kit.project} runs as {kit.name} on port {kit.port}; Ctrl-C ends it. Its log is "
-            f"{kit.folder / 'daemon.log'}"
-        )
-        daemon.serve(kit, {**kit_settings.SERVER_ENVIRONMENT, daemon.RUNS: str(kit.folder / "runs")}, say)
-    return 0
-
-
-def join(folder: Path, site_file: Path) -> int:
-    """`fedsolve site`."""
-    kit = open_kit(folder, "site")
-    about = read_site_file(site_file)
-    if about.name != kit.name:
-        raise ConfigError(
-            f"{site_file} is of {about.name!r}, and the certificate of the kit {folder} is of {kit.name!r}"
-        )
-    if not about.file.is_file():
-        raise ConfigError(f"{site_file}: there is no data file {about.file}")
-    with only_one(kit):
-        say(f"{kit.name} is a site of {kit.project}; Ctrl-C ends it. What leaves is in {about.audit_log}")
-        daemon.serve(kit, {daemon.SITE_FILE: str(site_file.resolve())}, say)
-    return 0
+NEVER_JOINED = "; took no part: "
+REFUSALS = ("ClientRefused", "PolicyRefusal")
+_RULE = re.compile(rf"\(rule '(\w+)' {OF_POLICY}\)")
+ASKED_WRONGLY = frozenset({"columns", "terms"})  # rules that a misspelt name in the run file breaks
+NOT_THERE = (
+    "The run file asks for something that the site does not have, or does not allow, and --resume does not help. "
+    "Correct the run file and submit it again, or ask the site's administrator."
+)
+REFUSED = (
+    "The policy of a site refuses this, and would refuse it again: --resume does not help until the site's "
+    "administrator has changed the rule. Ask for that, or submit a run that asks for less."
+)
 
 
 @dataclass(frozen=True)
@@ -89,35 +54,76 @@ class Asked:
     wait: float
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """A run file that can be submitted, by whom, with what kit, and where its results go."""
+
+    what: server_file.ServerFile
+    text: str
+    rows: Json | None
+    user: Kit
+    kit: Path
+    path: Path
+    command: str
+
+
 def submit(file: Path, kit: Path, asked: Asked, as_json: bool) -> int:
     """`fedsolve submit`."""
-    output, resume, attempts = asked.output, asked.resume, asked.attempts
+    if math.isnan(asked.wait):
+        raise ConfigError("--wait is a number of seconds")
     text = run_file.read_text(file)
     what = server_file.parse(text, str(file))
+    own = server_rows.read(what, file.parent)
+    rows = None if own is None else server_rows.to_plain(own)
     user = open_kit(kit, "user")
+    if (soon := soon_expired(user)) is not None:
+        say(soon)
     _check_role(user)
-    path = _folder(what, file, output, resume)
+    path = _folder(what, file, asked)
     command = shlex.join(["fedsolve", "submit", str(file), "--kit", str(kit), "--output", str(path)])
-    before = _submitted(path, text) if resume else {}
-    folder = RunFolder.open(path, force=asked.force, resume=resume)
+    with only_one_submit(path):
+        return _submit(_Prepared(what, text, rows, user, kit, path, command), asked, as_json)
+
+
+def _submit(it: _Prepared, asked: Asked, as_json: bool) -> int:
+    """The same, in a folder that no other `fedsolve submit` writes to."""
+    what, text, path, command = it.what, it.text, it.path, it.command
+    before = _submitted(path, text) if asked.resume else {}
+    if asked.force and not asked.resume and _ended(path, text) is None:
+        _check_no_job_left(it)
+    elif not asked.resume:
+        _check_no_run_to_go_on_with(path, text, command)
+    folder = RunFolder.open(path, force=asked.force, resume=asked.resume)
     label, _ = what.entry()
     try:
-        with Admin(user) as admin, progress_bar() as begin:
+        with Admin(it.user, say=say) as admin, progress_bar() as begin:
             show = begin(label, what.run.rounds)
-            run = Submission(admin, what, text, command, say, lambda row: show(Row(**row)))
-            run.attempts, run.wait = attempts, asked.wait
+            run = Submission(admin, what, text, command, _say_line, lambda row: show(Row(**row)), it.rows)
+            run.attempts, run.wait, run.phase = asked.attempts, asked.wait, show.say
             run.run, run.first = str(before.get("run", run.run)), int(before.get("jobs", 0)) + 1
             run.saved = bool(before.get("checkpoint", before))
             run.remember = lambda: _remember(folder, run, text)
             try:
                 outcome = run.execute(folder.path)
             except KeyboardInterrupt:
-                run.stop()
-                raise Interrupted(_how_to_go_on(run, folder)) from None
+                raise Interrupted(_stopped(run, folder)) from None
+            except TransportError as error:
+                _say_how_to_go_on(error, run, folder)
+                raise
     except (KeyboardInterrupt, Interrupted, FedsolveError):
         _take_back(folder)
         raise
     return _tell(outcome, folder, run, as_json)
+
+
+def _say_how_to_go_on(error: TransportError, run: Submission, folder: RunFolder) -> None:
+    """Add it to an error that ended a submission. A run of which nothing goes on and nothing is kept is forgotten, so
+    that the same command begins anew."""
+    if run.submitted and run.given_up and not run.saved:
+        (folder.path / SUBMITTED).unlink(missing_ok=True)
+        error.add_note(f"The run had no checkpoint yet, so it begins anew with: {run.command}")
+    elif run.submitted and "--resume" not in str(error):
+        error.add_note(f"The run may still go on at the server. Go on with: {run.command} --resume")
 
 
 def _check_role(user: Kit) -> None:
@@ -129,8 +135,18 @@ def _check_role(user: Kit) -> None:
         )
 
 
-def _how_to_go_on(run: Submission, folder: RunFolder) -> str:
-    """What is said after Ctrl-C. A run without a checkpoint is forgotten, so that the same command begins anew."""
+def _say_line(text: str) -> None:
+    """A sentence with words of the server or of sites in it."""
+    say(printable(text))
+
+
+def _stopped(run: Submission, folder: RunFolder) -> str:
+    """End a run after Ctrl-C; returns what is said then. A run without a checkpoint is forgotten, so that the same
+    command begins anew."""
+    try:
+        run.stop()
+    except TransportError as error:
+        return f"{error}; the run may still go on there. Go on with: {run.command} --resume"
     if run.saved:
         return f"stopped; the checkpoint is at the server. Go on with: {run.command} --resume"
     (folder.path / SUBMITTED).unlink(missing_ok=True)
@@ -150,17 +166,24 @@ def _tell(outcome: Json, folder: RunFolder, run: Submission, as_json: bool) -> i
     summary_file = folder.path / SUMMARY
     whole = summary_file.is_file() and status not in ("error", STOPPED) and outcome.get("error") is None
     summary: Json = json.loads(summary_file.read_text()) if whole else {"status": status, "message": message}
-    summary |= {"jobs": len(run.account) + 1, "account": run.account}
+    unfinished = outcome.get("checkpoint") and (not whole or status == QUORUM)
+    refused = status in ("error", QUORUM) and _is_refusal(outcome)
+    resume = f"{run.command} --resume" if unfinished and not refused else None
+    summary |= {"jobs": len(run.account) + 1, "account": run.all_jobs(), "resume": resume}
 
     def show(console: Console) -> None:
         if whole:
             console.print(tables.fitting(console, [summary]))
-        ended = f"[bold red]{escape(status)}[/bold red]: " if status in tables.BAD or not whole else ""
-        console.print(f"\n{ended}{escape(message)}.")
-        for sentence in run.account:
-            console.print(escape(f"{sentence[:1].upper()}{sentence[1:]}."))
+        ended = f"[bold red]{in_line(status)}[/bold red]: " if status in tables.BAD or not whole else ""
+        console.print(f"\n{ended}{in_line(message)}.")
+        for sentence in run.all_jobs():
+            console.print(in_line(f"{sentence[:1].upper()}{sentence[1:]}."))
+        if refused:
+            console.print(_of_refusal(str(outcome["message"])), soft_wrap=True)
+        if resume is not None:
+            console.print(f"Go on from its checkpoint with: {in_line(resume)}", soft_wrap=True)
         if whole:
-            console.print(f"The report is [bold]{escape(str(folder.report))}[/bold]", soft_wrap=True)
+            console.print(f"The report is [bold]{in_line(str(folder.report))}[/bold]", soft_wrap=True)
 
     emit({**summary, "folder": folder.path, "report": folder.report if whole else None}, as_json, show)
     if not whole and not run.saved:  # nothing to go on with, so nothing in the way of the next attempt
@@ -169,10 +192,23 @@ def _tell(outcome: Json, folder: RunFolder, run: Submission, as_json: bool) -> i
     return 0 if whole and status not in tables.BAD else 1
 
 
-def _folder(what: server_file.ServerFile, file: Path, output: Path | None, resume: bool) -> Path:
-    if output is not None or what.output.folder is not None:
-        return output or Path(str(what.output.folder)).expanduser()
-    if resume:
+def _is_refusal(outcome: Json) -> bool:
+    """Whether a run ended because the policy of a site refuses what it asks: by the kind of its error, or, where too
+    few were left, by the rule that is among the reasons. Sites that never joined are no reason for its end."""
+    said, _, _ = str(outcome["message"]).partition(NEVER_JOINED)
+    return outcome.get("error") in REFUSALS or OF_POLICY in said
+
+
+def _of_refusal(message: str) -> str:
+    """What to do about a refusal, by the rules that it names."""
+    rules = _RULE.findall(message.partition(NEVER_JOINED)[0])
+    return NOT_THERE if rules and ASKED_WRONGLY.issuperset(rules) else REFUSED
+
+
+def _folder(what: server_file.ServerFile, file: Path, asked: Asked) -> Path:
+    if asked.output is not None or what.output.folder is not None:
+        return asked.output or Path(str(what.output.folder)).expanduser()
+    if asked.resume:
         raise ConfigError("--resume needs the folder of the run to go on with: --output FOLDER")
     return Path("runs") / f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
 
@@ -185,11 +221,46 @@ def _submitted(folder: Path, text: str) -> Json:
             f"the run in {folder} has already finished ({ended}); its report is {folder / REPORT}. To run it again, "
             "leave --resume out and choose another --output"
         )
+    found = _known(folder)
+    if not found:
+        raise ConfigError(f"{folder} has no run between sites to go on with; leave --resume out to begin")
+    return found
+
+
+def _known(folder: Path) -> Json:
+    """What was noted of the run in a folder; nothing if there is none."""
     try:
         found = json.loads((folder / SUBMITTED).read_text())
     except (OSError, ValueError):
-        raise ConfigError(f"{folder} has no run between sites to go on with; leave --resume out to begin") from None
+        return {}
     return found if isinstance(found, dict) else {}
+
+
+def _check_no_job_left(it: _Prepared) -> None:
+    """Raise ConfigError where a job of the run that --force would replace goes on: its `fedsolve submit` was killed."""
+    run = _known(it.path).get("run")
+    if run is None:
+        return
+    with Admin(it.user, say=say) as admin:
+        job = job_left(admin, str(run))
+    if job is None:
+        return
+    end = shlex.join(["fedsolve", "stop", "--kit", str(it.kit), "--job", job])
+    how = f"End it first: {end}"
+    if (it.path / CONFIG).is_file() and (it.path / CONFIG).read_text() == it.text:
+        how += f". Or wait for it, and get its results: {it.command} --resume"
+    raise ConfigError(
+        f"job {job} of the run in {it.path} has not ended at the server, and --force would leave it there. {how}"
+    )
+
+
+def _check_no_run_to_go_on_with(folder: Path, text: str, command: str) -> None:
+    """Raise ConfigError where a folder has a run that `--resume` goes on with, as it may have been meant."""
+    if (folder / SUBMITTED).is_file() and _ended(folder, text) is None:
+        raise ConfigError(
+            f"the output folder {folder} has a run that has not finished. Go on with it: {command} --resume. Or "
+            "choose another folder with --output, or replace its results with --force"
+        )
 
 
 def _ended(folder: Path, text: str) -> str | None:
@@ -208,83 +279,3 @@ def _remember(folder: RunFolder, run: Submission, text: str) -> None:
     folder.write_config(text)
     known = {"run": run.run, "jobs": run.first + run.attempts - 1, "checkpoint": run.saved}
     write_atomically(folder.path / SUBMITTED, (json.dumps(known) + "\n").encode())
-
-
-def status(kit: Path, as_json: bool) -> int:
-    """`fedsolve status`."""
-    user = open_kit(kit, "user")
-    with Admin(user, patience=SHORT) as admin:
-        sites, jobs, running = admin.sites(), admin.jobs(), admin.running().jobs
-        rounds = {job: _rounds(admin.progress(job, 0).rows) for job in running}
-    shown = [
-        {
-            "job": str(one.get("job_id")),
-            "name": str(one.get("job_name", one.get("name", ""))),
-            "status": _in_words(str(one.get("status", "")), str(one.get("job_id")) in running),
-            "rounds": rounds.get(str(one.get("job_id"))),
-            "submitted": str(one.get("submit_time", ""))[:19].replace("T", " "),
-        }
-        for one in jobs
-    ]
-
-    def show(console: Console) -> None:
-        console.print(escape(f"Connected: {', '.join(sorted(one.name for one in sites)) or 'no site'}."))
-        table = Table("job", "name", "status", "rounds", "submitted", box=None)
-        for one in shown:
-            table.add_row(*(escape("" if value is None else str(value)) for value in one.values()))
-        console.print(table if shown else "No run has been submitted.")
-
-    emit(
-        {"status": "ok", "sites": [{"name": one.name, "seen": one.seen} for one in sites], "jobs": shown}, as_json, show
-    )
-    return 0
-
-
-def _rounds(rows: Sequence[Json]) -> int:
-    """How many rounds have finished; the first row is of the beginning."""
-    return max((int(row["round"]) for row in rows), default=0)
-
-
-def _in_words(status: str, is_running: bool) -> str:
-    if status == "RUNNING" and not is_running:
-        return "died with the server"
-    return status.replace("FINISHED:", "").lower().replace("_", " ")
-
-
-def stop(kit: Path, job: str | None, as_json: bool) -> int:
-    """`fedsolve stop`."""
-    user = open_kit(kit, "user")
-    with Admin(user, patience=SHORT) as admin:
-        running = admin.running().jobs
-        if job is not None and job not in running:
-            raise ConfigError(f"no job {job} is running; `fedsolve status` lists all")
-        stopped = list(running) if job is None else [job]
-        told = {one: admin.stop(one) for one in stopped}
-        until = time.monotonic() + 60
-        while (left := [one for one in stopped if one in admin.running().jobs]) and time.monotonic() < until:
-            time.sleep(0.5)
-
-    def show(console: Console) -> None:
-        if not stopped:
-            console.print("No run was going on.")
-        for one in stopped:
-            console.print(escape(f"Stopped {one}. {_after_stop(told[one])}".rstrip()), soft_wrap=True)
-
-    emit(
-        {
-            "status": "error" if left else "ok",
-            "stopped": stopped,
-            "still_running": left,
-            "resume": {one: f"{each.command} --resume" for one, each in told.items() if each.checkpoint},
-        },
-        as_json,
-        show,
-    )
-    return 1 if left else 0
-
-
-def _after_stop(told: Stopped) -> str:
-    """How a run that was stopped can be gone on with."""
-    if told.checkpoint:
-        return f"Go on with: {told.command} --resume"
-    return f"It had no checkpoint yet. Begin again with: {told.command}" if told.command else ""

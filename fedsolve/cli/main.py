@@ -1,5 +1,6 @@
 """The command line: `fedsolve init`, `run`, `compare`, `select`, `demo`, `diagnose`, `reproduce`, `datasets`,
-`algorithms` and `predict`; between organisations `provision`, `server`, `site`, `submit`, `status` and `stop`.
+`algorithms` and `predict`; between organisations `provision`, `server`, `site`, `submit`, `status` and `stop`, and
+for the administrator of a site `consent`, `audit` and `forget`.
 
 Exit status 0: done. 2: wrong input, said in one sentence. 1: a fault, a run that diverged or lost its quorum, or an
 experiment whose stated verdict is no. 130: stopped by Ctrl-C.
@@ -19,10 +20,12 @@ from typer.core import TyperGroup
 
 from fedsolve.cli import audit as audit_command
 from fedsolve.cli import claims as claims_command
+from fedsolve.cli import consent as consent_command
 from fedsolve.cli import costs as cost_command
+from fedsolve.cli import daemons, deployment, jobs, listings
 from fedsolve.cli import demo as demo_command
-from fedsolve.cli import deployment, listings
 from fedsolve.cli import diagnose as diagnose_command
+from fedsolve.cli import forget as forget_command
 from fedsolve.cli import gain as gain_command
 from fedsolve.cli import init as init_command
 from fedsolve.cli import predict as predict_command
@@ -63,6 +66,13 @@ class Commands(TyperGroup):
         except Exception as error:
             status = _explain(error, as_json="--json" in given, trace="--traceback" in given)
         sys.exit(status or DONE)
+
+    def invoke(self, ctx: Any) -> object:
+        try:
+            found: object = super().invoke(ctx)
+            return found
+        except KeyboardInterrupt:  # in a command that has nothing more to say; `--json` means one object here too
+            raise Interrupted("stopped by Ctrl-C before it had finished") from None
 
 
 def _explain(error: Exception, as_json: bool, trace: bool) -> int:
@@ -159,7 +169,9 @@ def init(
 
 @app.command()
 def audit(
-    log: Annotated[Path, typer.Argument(metavar="LOG", show_default=False, help="The audit.jsonl of a site.")],
+    log: Annotated[
+        Path, typer.Argument(metavar="LOG", show_default=False, help="The audit.jsonl of a site, or its folder.")
+    ],
     run: Annotated[
         str | None, typer.Option("--run", show_default=False, help="Only this run; the first digits are enough.")
     ] = None,
@@ -398,7 +410,7 @@ def provision(
     trace: Traceback = False,
 ) -> int:
     """Make a start-up kit, with certificate and key, for the server, each site and each user of a federation."""
-    return deployment.make_kits(file, output, json)
+    return daemons.make_kits(file, output, json)
 
 
 @app.command()
@@ -407,7 +419,7 @@ def server(
     trace: Traceback = False,
 ) -> int:
     """Run the server of a federation, until Ctrl-C."""
-    return deployment.serve(kit)
+    return daemons.serve(kit)
 
 
 @app.command()
@@ -419,7 +431,37 @@ def site(
     trace: Traceback = False,
 ) -> int:
     """Run a site of a federation, until Ctrl-C: it answers the runs that its policy allows."""
-    return deployment.join(kit, file)
+    return daemons.join(kit, file)
+
+
+@app.command()
+def forget(
+    file: Annotated[Path, typer.Argument(metavar="SITE.toml", show_default=False, help="The site file.")],
+    days: Annotated[float, typer.Option(min=1, help="Forget runs in which nothing was written for so long.")] = 90.0,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Remove what a site remembers of old runs; they cannot be gone on with. The audit log stays."""
+    return forget_command.forget(file, days, json)
+
+
+@app.command()
+def consent(
+    site: Annotated[
+        Path, typer.Argument(metavar="SITE.toml", show_default=False, help="The site file: its data and its policy.")
+    ],
+    file: Annotated[
+        Path, typer.Argument(metavar="RUN.toml", show_default=False, help="The server's half of a run file.")
+    ],
+    data: Annotated[
+        bool, typer.Option("--data", help="Also read the data file, and say what is wrong with it for this run.")
+    ] = False,
+    json: Json = False,
+    trace: Traceback = False,
+) -> int:
+    """Show whether a site would take part in a run, what would leave it and what would not. Reads no data without
+    --data, and sends none."""
+    return consent_command.consent(site, file, data, json)
 
 
 @app.command()
@@ -443,7 +485,7 @@ def submit(
 @app.command()
 def status(kit: Kit, json: Json = False, trace: Traceback = False) -> int:
     """Show which sites are connected to the server of a federation, and which runs it has."""
-    return deployment.status(kit, json)
+    return jobs.status(kit, json)
 
 
 @app.command()
@@ -456,7 +498,7 @@ def stop(
     trace: Traceback = False,
 ) -> int:
     """Stop runs of yours between sites. Their checkpoints stay, and `fedsolve submit --resume` goes on from them."""
-    return deployment.stop(kit, job, json)
+    return jobs.stop(kit, job, json)
 
 
 def main() -> None:

@@ -296,7 +296,7 @@ class _CsvFile:
             )
         also = ""
         if len(head) == 1:
-            also = f" (write skip = {row_line - 1} if line {line} is a title above the table)"
+            also = f" (write skip = {row_line - 1}{advice.where()} if line {line} is a title above the table)"
         elif len(row) == len(head) + 1:
             also = " (R leaves out the name of the row names: give that column a name)"
         raise DataError(
@@ -305,7 +305,7 @@ class _CsvFile:
         )
 
     def _separator_hint(self) -> str:
-        said = f" Check delimiter={self.delimiter!r}."
+        said = f" Check delimiter={self.delimiter!r}{advice.where()}."
         if self.how.delimiter is not None:
             try:
                 other = recognised_delimiter(self.path, self.text)
@@ -392,8 +392,8 @@ class _CsvFile:
                         "expected; a quotation mark that is opened there may not be closed"
                     )
                 raise DataError(
-                    f"{self.path}, line {line}, column {name}: {cell!r} is not a number; correct it, list it in na if "
-                    f"it means that the value is missing, or declare {name} with its categories"
+                    f"{self.path}, line {line}, column {name}: {cell!r} is not a number; correct it, "
+                    f"{advice.not_a_number(name, cell)}"
                 )
 
     def _check_totals(self, columns: Mapping[str, Array], lines: Array) -> None:
@@ -403,7 +403,7 @@ class _CsvFile:
             if isinstance(last, str) and last.strip(" :").casefold() in _TOTALS and last not in values[:-1].tolist():
                 raise DataError(
                     f"{self.path}, line {int(lines[-1])}, column {name}: {last!r} in the last line only, which looks "
-                    "like a line of totals; remove it, or write skip_footer = 1"
+                    f"like a line of totals; remove it, or write skip_footer = 1{advice.where()}"
                 )
 
     def _facts(self, marks: Marks) -> tuple[str, ...]:

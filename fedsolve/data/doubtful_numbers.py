@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fedsolve.data import advice
 from fedsolve.data.dataset import Array
 from fedsolve.errors import DataError
 
@@ -128,11 +129,11 @@ class _Cells:
             raise DataError(
                 f"{path}, line {line}, column {self.name}: {first!r}, which is {first.replace('.', '')} or {first}? "
                 "All points of the column are followed by three digits, and numbers below 1,000 have none; write "
-                'thousands = "." or decimal = "." to say what the point is'
+                f'thousands = "." or decimal = "."{advice.where()} to say what the point is'
             )
         return (
-            f'points in {self.name} ({first}) taken for decimal points, not thousands (write thousands = "." if they '
-            "are)"
+            f'points in {self.name} ({first}) taken for decimal points, not thousands (write thousands = "."'
+            f"{advice.where()} if they are)"
         )
 
 

@@ -122,6 +122,16 @@ class Transform:
         return replace(self, fill=to_numpy(self.fill), centre=to_numpy(self.centre), scale=to_numpy(self.scale))
 
     @property
+    def fills(self) -> dict[str, float | str]:
+        """What stands for a missing cell, by the names of the columns that have such a number or category: what a run
+        file may say as `impute` of the column, for another run that fills as this one did."""
+        found: dict[str, float | str] = {}
+        for column, fill in zip(self.columns, to_numpy(self.fill).tolist(), strict=True):
+            if not math.isnan(fill):
+                found[column.name] = column.categories[int(fill)] if isinstance(column, Categorical) else fill
+        return found
+
+    @property
     def needed(self) -> tuple[str, ...] | None:
         """The columns that the formula is of, the only ones that are looked at; None: there is no formula."""
         return None if self.design is None else self.design.columns

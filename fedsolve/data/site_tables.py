@@ -178,7 +178,7 @@ def _other_columns(
     elif missing:
         each = " and ".join(advice.for_site(one, "absent", [missing[0]]) for one in lacking[missing[0]])
         have = "these sites have" if len(lacking[missing[0]]) > 1 else "this site has"
-        do = f"{advice.key('drop', [missing[0]])} to leave it out everywhere, or {each} if {have} no values of it"
+        do = f"{advice.leave_out(missing[0])} to leave it out everywhere, or {each} if {have} no values of it"
     else:
         do = f"{advice.key('drop', [extra[0]])} to leave it out"
     return f"{table.head}: it {difference(names, wanted)}; {against}. Write {do}"

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fedsolve.data import advice
 from fedsolve.data.csv_tables import Table
 from fedsolve.data.dataset import Array, is_missing
 from fedsolve.data.file_formats import numbers_of
@@ -73,7 +74,7 @@ def _check_present(table: Table, name: str) -> None:
         row = int(np.argmax(missing))
         raise DataError(
             f"{table.where(row, name)}: the target is missing, in {int(missing.sum())} of {len(missing)} rows; write "
-            'missing_target = "drop" to leave them out'
+            f'missing_target = "drop"{advice.where()} to leave them out'
         )
 
 
@@ -90,7 +91,9 @@ def _positive(tables: Mapping[str, Table], name: str, positive: Positive, alone:
             return found, (_shown(others[0]), str(shown))
     if wanted is None:
         if looks_like_condition(positive):
-            raise ConfigError(f'positive = {positive!r} is no comparison with a number; write one such as "> 0"')
+            raise ConfigError(
+                f'positive = {positive!r} is no comparison with a number; write one such as "> 0"{advice.where()}'
+            )
         raise UnknownName(f"label of {name} for positive", str(positive), sorted(map(_shown, labels))[:MOST_SHOWN])
     _check_kind(tables, name, wanted)
     found = {site: wanted.holds(table.columns[name]).astype(np.float64) for site, table in tables.items()}
@@ -124,7 +127,7 @@ def _declared(tables: Mapping[str, Table], name: str, classes: Classes) -> Targe
             if known[label] is None:
                 raise DataError(
                     f"{table.where(row, name)}: the label {_shown(label)!r} is none of the declared classes "
-                    f"{list(classes)}; declare it, or correct the line"
+                    f"{list(classes)}; declare it{advice.where()}, or correct the line"
                 )
         found[site] = np.array([known[label] for label in labels], dtype=np.float64)
     return found, tuple(one if isinstance(one, str) else _shown(one) for one in classes)
@@ -148,7 +151,7 @@ def _agreed(tables: Mapping[str, Table], name: str, binary: bool) -> Targets:
         shown = some([_shown(one) for one in labels])
         raise DataError(
             f"the target {name} has {len(labels)} different values ({shown}), and the logistic loss takes two; write "
-            'which are 1, such as positive = "> 0", or use another loss'
+            f'which are 1, such as positive = "> 0"{advice.where()}, or use another loss'
         )
     classes = tuple(map(_shown, labels))
     if len(classes) < 2:

@@ -14,6 +14,7 @@ from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 
+from fedsolve.data import advice
 from fedsolve.data.complete_cases import complete_rows
 from fedsolve.data.csv_tables import Reading, Table
 from fedsolve.data.dataset import Array
@@ -134,7 +135,7 @@ def load_sites(
     declared = None if schema is None else tuple(column.name for column in schema.columns)
     features = agreed_features(tables, roles.columns, set(drop), declared)
     if numbers and schema is None:
-        check_numbers(tables, features, "declare it in a schema, or write one with fedsolve init")
+        check_numbers(tables, features, advice.in_schema())
     notes = _notes(tables, features, schema, {name: own[name].over(common).na for name in paths})
     if complete or missing_target == "drop":
         tables, dropped = complete_rows(tables, _needed(roles, features, complete))

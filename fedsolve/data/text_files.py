@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from fedsolve.data import advice
 from fedsolve.errors import DataError
 
 FilePath = str | os.PathLike[str]
@@ -79,7 +80,7 @@ def _decoded(path: FilePath, raw: bytes, encoding: str | None) -> Text:
         line = raw.count(b"\n", 0, raw.index(b"\0")) + 1
         raise DataError(
             f"{path}, line {line}: a zero byte, so this is not plain text; write "
-            'encoding = "utf-16-le" if it is Unicode text of Windows, or save it as csv (UTF-8)'
+            f'encoding = "utf-16-le"{advice.where()} if it is Unicode text of Windows, or save it as csv (UTF-8)'
         )
     try:
         return Text(raw.decode("utf-8"))
@@ -88,7 +89,7 @@ def _decoded(path: FilePath, raw: bytes, encoding: str | None) -> Text:
             line = raw.count(b"\n", 0, error.start) + 1
             raise DataError(
                 f"{path}, line {line}: the byte 0x{raw[error.start]:02x} is not UTF-8, and other letters of the file "
-                'are; save it in one encoding, or write encoding = "latin-1" if it is that throughout'
+                f'are; save it in one encoding, or write encoding = "latin-1"{advice.where()} if it is that throughout'
             ) from None
         return Text(_western(path, raw), "Latin-1")
 
@@ -100,7 +101,7 @@ def _western(path: FilePath, raw: bytes) -> str:
         line = raw.count(b"\n", 0, error.start) + 1
         raise DataError(
             f"{path}: cannot be read as csv: line {line} has the byte 0x{raw[error.start]:02x}, which is neither UTF-8 "
-            'nor Latin-1; write its encoding, such as encoding = "cp850", or save it as UTF-8'
+            f'nor Latin-1; write its encoding, such as encoding = "cp850"{advice.where()}, or save it as UTF-8'
         ) from None
 
 
@@ -161,7 +162,7 @@ def recognised_delimiter(path: FilePath, text: str) -> str:
     one, other = regular[:2]
     raise DataError(
         f"{path}, line 1: separated by {SEPARATORS[one]} or by {SEPARATORS[other]}? Every line can be cut at either; "
-        f"write delimiter = {_as_toml(one)} or delimiter = {_as_toml(other)}"
+        f"write delimiter = {_as_toml(one)} or delimiter = {_as_toml(other)}{advice.where()}"
     )
 
 
@@ -194,7 +195,8 @@ def _single(path: FilePath, text: str) -> str:
     first = text.lstrip("\n\r ").split("\n", 1)[0].strip()
     if re.search(r"\S[ \t]+\S", first):
         raise DataError(
-            f"{path}, line 1: no ',', ';', tab or '|' between cells; write delimiter = \" \" if blanks separate them"
+            f"{path}, line 1: no ',', ';', tab or '|' between cells; write delimiter = \" \"{advice.where()} if blanks "
+            "separate them"
         )
     return ","
 

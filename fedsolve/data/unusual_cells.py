@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fedsolve.data import advice
 from fedsolve.data.csv_tables import Table
 from fedsolve.data.schema import Categorical, Column, Numeric
 from fedsolve.errors import DataError
@@ -51,7 +52,7 @@ def _reject(table: Table, column: Categorical, name: str, rows: Array) -> None:
     count = "" if len(rows) == 1 else f", as in {_share(len(rows), table)}"
     raise DataError(
         f"{table.where(int(rows[0]), name)}: {said} the declared categories ({some(column.categories)}){count}; "
-        "correct it, or declare it, or write unseen = 'other' or 'zeros' for the column and fit again"
+        f"correct it, or {advice.undeclared(column.name)}"
     )
 
 

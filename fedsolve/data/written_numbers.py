@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from fedsolve.data import advice
 from fedsolve.errors import DataError
 
 GROUPERS = ",.' \u00a0\u202f"
@@ -119,8 +120,8 @@ def _comma_marks(whose: str, columns: Mapping[str, Odd]) -> Marks:
     elif _ONE_GROUP.fullmatch(cell):
         also = f", which is {cell.replace(',', '')} or {cell.replace(',', '.')}"
     raise DataError(
-        f'{whose}, line {line}, column {name}: {cell!r}{also}; write thousands = "," or decimal = "," to say what the '
-        "comma is"
+        f'{whose}, line {line}, column {name}: {cell!r}{also}; write thousands = "," or decimal = ","'
+        f"{advice.where()} to say what the comma is"
     )
 
 
@@ -140,7 +141,8 @@ def check_points(whose: str, columns: Mapping[str, Odd], before: Mapping[str, Od
         for cell, line in points.items():
             raise DataError(
                 f"{whose}, line {line}, column {name}: {cell!r} has a decimal point, and {has}; "
-                'write decimal = "." or decimal = ",", and thousands = "." if the point groups thousands'
+                f'write decimal = "." or decimal = ","{advice.where()}, and thousands = "." if the point groups '
+                "thousands"
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -12,16 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from fedsolve.deploy import library, messages, ports
+from fedsolve.deploy import library, many_messages, messages
 from fedsolve.deploy.kits import Kit
+from fedsolve.deploy.knocking import KNOCK, SURE, Trouble, knock
 from fedsolve.deploy.library import Flare, Json
 from fedsolve.errors import ConfigError, TransportError
 
 T = TypeVar("T")
 PATIENCE = 60.0  # seconds to try to reach the server, or to reach it again
-KNOCK = 3.0  # seconds for somebody to answer at the server's port
 SHORT = 1.0  # seconds to try to reach the server for a look
 FRESH = 25.0  # seconds; a connected site gives a sign of life every 10
+LOOK = 0.5  # seconds between two looks at whether a job answers
+QUEUED = ("SUBMITTED", "DISPATCHED")  # a job that has not begun, in NVFlare's words
 _API, _SPEC = "nvflare.fuel.flare_api.flare_api", "nvflare.fuel.flare_api.api_spec"
 
 
@@ -43,21 +46,28 @@ class Running:
 
 @dataclass(frozen=True)
 class Progress:
-    """The rounds of a job that are new, how it ended, if it could not write that down, and whether the server has a
-    checkpoint of the run."""
+    """The rounds of a job that are new, how it ended, if it could not write that down, whether the server has a
+    checkpoint of the run, whether the job has answered at all, and whether no more rounds come."""
 
     rows: list[Json]
     outcome: Json | None = None
     checkpoint: bool = False
+    heard: bool = True
+    finishing: bool = False
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """How a job that was stopped had been submitted, empty if it did not say, and whether the server has a checkpoint
-    of its run."""
+    """How a job that was stopped had been submitted, empty if it did not say, whether the server has a checkpoint of
+    its run, and whether the job ended by itself."""
 
     command: str = ""
     checkpoint: bool = False
+    in_order: bool = True
+
+
+class NotAllowed(ConfigError):
+    """The server does not let this user do this."""
 
 
 class _CouldNot(TransportError):
@@ -70,11 +80,13 @@ class Admin:
     Args:
         kit: A user's kit.
         patience: Seconds after which a server that cannot be reached is given up.
+        say: Told when it waits for a server.
     """
 
-    def __init__(self, kit: Kit, patience: float = PATIENCE) -> None:
-        self.kit, self.patience = kit, patience
+    def __init__(self, kit: Kit, patience: float = PATIENCE, say: Callable[[str], None] = lambda text: None) -> None:
+        self.kit, self.patience, self._say = kit, patience, say
         self._session: Flare = None
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # which writes to standard error by itself
         self._spec = library.module(_SPEC)
 
     def __enter__(self) -> Admin:
@@ -114,18 +126,41 @@ class Admin:
         return Running(tuple(str(one.job_id) for one in info.job_info), info.server_info.start_time)
 
     def progress(self, job: str, since: int) -> Progress:
-        """How far a job is; nothing if it does not answer."""
-        found = self._tell(job, messages.PROGRESS, {"since": since}) or {}
-        return Progress(list(found.get("rows") or ()), found.get("outcome"), bool(found.get("checkpoint")))
-
-    def stop(self, job: str) -> Stopped:
-        """Ask a job to end: in order if it answers, else by NVFlare's own command. Its checkpoint stays."""
-        found = self._tell(job, messages.STOP, {"stop": True})
+        """How far a job is; nothing if it does not answer. Raises NotAllowed for a job of somebody else."""
+        found = self._tell(job, messages.PROGRESS, {"since": since})
         if not found:
-            with suppress(self._spec.JobNotRunning, self._spec.JobNotFound):
-                self._do(lambda session: session.abort_job(job))
+            return Progress([], heard=False)
+        rows, finishing = list(found.get("rows") or ()), bool(found.get("finishing"))
+        return Progress(rows, found.get("outcome"), bool(found.get("checkpoint")), finishing=finishing)
+
+    def stop(self, job: str, wait: float = 0.0) -> Stopped:
+        """Ask a job to end: in order if it answers within `wait` seconds, else by NVFlare's own command. Its checkpoint
+        stays. Raises NotAllowed for a job that this user cannot stop.
+
+        A job that ends in order tells whoever waits for it that it was stopped. One that NVFlare ends looks like one
+        that died, and the `submit` that waits for it submits the rest again. So a job that is just starting, and cannot
+        answer yet, is worth waiting for.
+        """
+        if self.status(job) in QUEUED:
+            self._abort(job)
             return Stopped()
+        until = time.monotonic() + wait
+        while not (found := self._tell(job, messages.STOP, {"stop": True})):
+            if job not in self.running().jobs:  # it has ended meanwhile
+                return Stopped()
+            if time.monotonic() > until:
+                self._abort(job)
+                return Stopped(in_order=False)
+            time.sleep(LOOK)
         return Stopped(str(found.get("command", "")), bool(found.get("checkpoint")))
+
+    def _abort(self, job: str) -> None:
+        with suppress(self._spec.JobNotRunning, self._spec.JobNotFound):
+            self._do(lambda session: session.abort_job(job))
+
+    def queued(self) -> list[str]:
+        """The jobs that have not begun: NVFlare runs four at a time."""
+        return [str(one.get("job_id")) for one in self.jobs() if one.get("status") in QUEUED]
 
     def fetch(self, job: str, folder: Path) -> Path:
         """Fetch what a job left; returns its folder."""
@@ -148,9 +183,8 @@ class Admin:
                 with _quietly():
                     return ask(self._session)
             except self._spec.AuthorizationError as error:
-                raise ConfigError(
-                    f"{self.kit.name} may not do this with the role {self.kit.role!r}: {_line(error)}"
-                ) from None
+                right = _line(error).rpartition(": ")[2].rstrip("'")  # before it the whole command
+                raise NotAllowed(f"{self.kit.name} may not do this with the role {self.kit.role!r}: {right}'") from None
             except (self._spec.NoConnection, self._spec.SessionClosed, self._spec.AuthenticationError) as error:
                 if time.monotonic() > until:
                     raise TransportError(f"the server cannot be reached any more: {_line(error)}") from None
@@ -163,22 +197,31 @@ class Admin:
 
     def _connect(self, until: float) -> None:
         api = library.module(_API)
+        many_messages.forget_by_one_thread()
+        refused, told = 0, False
         while True:
-            try:
-                if (why := ports.no_answer(self.kit, KNOCK)) is not None:  # which NVFlare takes long to find out
-                    raise TransportError(why)
-                with _quietly():
-                    self._session = api.new_secure_session(self.kit.name, str(self.kit.folder), timeout=5.0)
-                return
-            except self._spec.AuthenticationError as error:
-                raise ConfigError(f"the server did not accept {self.kit.name}: {_line(error)}") from None
-            except Exception as error:  # whatever a server that is starting says
-                if time.monotonic() > until:
-                    raise TransportError(
-                        f"the server of {self.kit.project} cannot be reached at {self.kit.address}: {_line(error)}; "
-                        "is `fedsolve server` running there?"
-                    ) from None
-                time.sleep(0.5)
+            trouble = knock(self.kit, KNOCK)
+            refused = refused + 1 if trouble is not None and trouble.certificate else 0
+            if trouble is None:
+                try:
+                    with _quietly():
+                        self._session = api.new_secure_session(self.kit.name, str(self.kit.folder), timeout=5.0)
+                    return
+                except self._spec.AuthenticationError as error:
+                    raise ConfigError(f"the server did not accept {self.kit.name}: {_line(error)}") from None
+                except Exception as error:  # whatever a server that is starting says
+                    at = f"the server of {self.kit.project} at {self.kit.address}"
+                    trouble = Trouble(f"{at} is there, and does not let {self.kit.name} in: {_line(error)}")
+            late = time.monotonic() > until
+            if trouble.certificate and (late or refused >= SURE):
+                raise ConfigError(trouble.said)
+            if late:
+                raise TransportError(trouble.said)
+            if not (told or trouble.certificate):
+                told = True
+                left = max(1.0, until - time.monotonic())
+                self._say(f"waiting for the server at {self.kit.address}, up to {left:.0f} s")
+            time.sleep(0.5)
 
     def _close(self) -> None:
         session, self._session = self._session, None

@@ -3,6 +3,9 @@
 A task holds one request for all sites that get the same one. Sites ask for tasks many times a second, so the carrier
 knows who is there without asking: who has not come for a while, or is still computing, is not reachable. While they
 compute they give signs of life, so the carrier need not wait to the deadline for one whose processes have gone.
+
+Times are of a clock that nobody sets. Time in which this process itself was stopped, with its machine say, counts for
+nobody: sites are not taken for silent because nobody listened.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import math
 import queue
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from nvflare.apis.controller_spec import Task, TaskCompletionStatus
 from nvflare.apis.shareable import Shareable
@@ -19,14 +23,19 @@ from fedsolve.deploy import messages
 from fedsolve.deploy.executor import mark_of
 from fedsolve.deploy.library import Flare
 from fedsolve.errors import TransportError
+from fedsolve.text import printable
+from fedsolve.wire.messages import MOST_TEXT
 
 LOOK = 0.2  # seconds between two looks at whether to give up
 AWAY = 3.0  # seconds after which a site that does not ask for tasks is not reachable
 SILENT = 30.0  # seconds without a sign of life, of which a site gives one in 10, after which nobody waits for it
+STOPPED = 2.0  # seconds without a look, by which this process knows that it was stopped, or busy with what had come
+SPARE = 3600  # seconds after the deadline for NVFlare to drop a task, which `ask` does in time, and not by a set clock
 MARGIN = 1.0  # seconds before the deadline at which a site stops waiting for its own computation
 _BAD = (TaskCompletionStatus.ERROR, TaskCompletionStatus.ABORTED, TaskCompletionStatus.CLIENT_DEAD)
 
 Schedule = Callable[[Task, list[str]], None]
+Arrived: TypeAlias = "queue.SimpleQueue[tuple[str, Shareable]]"
 
 
 class NVFlareCarrier:
@@ -91,28 +100,32 @@ class NVFlareCarrier:
         self.absences = {name: "the site was not connected when the job began" for name in set(requests) - present}
         requests = {name: data for name, data in requests.items() if name in present}
         seconds = self._default if deadline is None else deadline
-        until = time.monotonic() + seconds
-        arrived: queue.SimpleQueue[tuple[str, Shareable]] = queue.SimpleQueue()
-        waiting = set(requests)
+        looked = time.monotonic()
+        until = looked + seconds
+        arrived: Arrived = queue.SimpleQueue()
+        waiting, told = set(requests), set[str]()
         tasks = self._send(requests, seconds, arrived)
         try:
             while waiting:
                 if self._is_aborted():
                     raise TransportError("the job was stopped")
-                left = min(LOOK, until - time.monotonic())
-                if left <= 0:
+                left = until - time.monotonic()
+                found = _next(arrived, max(0.0, min(LOOK, left)))
+                looked, late = time.monotonic(), time.monotonic() - looked - LOOK
+                if late > STOPPED:
+                    self._excuse(late)
+                    until += late
+                elif found is None and left <= 0:
                     break
-                try:
-                    name, reply = arrived.get(timeout=left)
-                except queue.Empty:
+                if found is None:
                     self._drop_failed(tasks, waiting)
-                    for name in self.silent(waiting):
-                        self.absences[name] = f"no sign of life for {SILENT:g} s"
-                        waiting.discard(name)
+                    self._drop_silent(waiting)
                     continue
+                name, reply = found
                 if name not in waiting:
                     continue
-                if reply.get(messages.UNKNOWN):  # a process that was started again: once more, with the terms
+                if reply.get(messages.UNKNOWN) and name not in told:  # a process that was started again
+                    told.add(name)
                     self._knows.discard(name)
                     tasks += self._send({name: requests[name]}, max(1.0, until - time.monotonic()), arrived)
                     continue
@@ -126,9 +139,15 @@ class NVFlareCarrier:
                     self._cancel(task)
         self.absences.update({name: f"no answer within {seconds:g} s" for name in waiting})
 
-    def _send(
-        self, requests: Mapping[str, bytes], seconds: float, arrived: queue.SimpleQueue[tuple[str, Shareable]]
-    ) -> list[tuple[Task, set[str]]]:
+    def _excuse(self, seconds: float) -> None:
+        """Count so many seconds for nobody, because this process could not hear of anybody."""
+        now = time.monotonic()
+        self._began = min(now, self._began + seconds)
+        for times in (self._seen, self._alive):
+            for name in list(times):
+                times[name] = min(now, times[name] + seconds)
+
+    def _send(self, requests: Mapping[str, bytes], seconds: float, arrived: Arrived) -> list[tuple[Task, set[str]]]:
         """A task for each distinct request, with the terms for those who have not got them yet."""
         groups: dict[tuple[int, bool], list[str]] = {}
         for name, data in requests.items():
@@ -145,7 +164,7 @@ class NVFlareCarrier:
             data[messages.LIMIT] = max(seconds - MARGIN, 0.9 * seconds)
             if not known:
                 data[messages.TERMS] = self._terms
-            task = Task(messages.TASK, data, timeout=math.ceil(seconds) + 1, result_received_cb=receive)
+            task = Task(messages.TASK, data, timeout=math.ceil(seconds) + SPARE, result_received_cb=receive)
             self._schedule(task, names)
             tasks.append((task, set(names)))
         self._knows.update(requests)
@@ -159,10 +178,17 @@ class NVFlareCarrier:
         if reply.get(messages.LATE):
             self.absences[name] = f"no answer within {seconds:g} s"
         elif reply.get(messages.TROUBLE):
-            self.absences[name] = f"the site's job process failed: {reply[messages.TROUBLE]}"
+            self.absences[name] = f"the site's job process failed: {_safe(reply[messages.TROUBLE])}"
+        elif reply.get(messages.UNKNOWN):
+            self.absences[name] = "the site does not know the terms of the run, although it was given them"
         else:
-            self.absences[name] = f"NVFlare returned {reply.get_return_code()} instead of an answer"
+            self.absences[name] = f"NVFlare returned {_safe(reply.get_return_code())} instead of an answer"
         return None
+
+    def _drop_silent(self, waiting: set[str]) -> None:
+        for name in self.silent(waiting):
+            self.absences[name] = f"no sign of life for {SILENT:g} s"
+            waiting.discard(name)
 
     def _drop_failed(self, tasks: list[tuple[Task, set[str]]], waiting: set[str]) -> None:
         for task, names in tasks:
@@ -173,3 +199,16 @@ class NVFlareCarrier:
 
     def close(self) -> None:
         """Nothing: the sites end their part when the job ends."""
+
+
+def _next(arrived: Arrived, seconds: float) -> tuple[str, Shareable] | None:
+    """What arrives within so many seconds."""
+    try:
+        return arrived.get(timeout=seconds)
+    except queue.Empty:
+        return None
+
+
+def _safe(said: object) -> str:
+    """What a site says, which may be anything of any length, as history and messages can hold it."""
+    return printable(str(said), MOST_TEXT)

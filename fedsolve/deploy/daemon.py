@@ -1,39 +1,51 @@
 """A kit's daemon in the foreground: started again when it dies, and ended together with all that it started.
 
 NVFlare starts the process of each job in a session of its own, so a signal to the group of a daemon does not reach
-them. Here the process that watches the daemon adopts whatever the daemon leaves behind (Linux: a "subreaper"), and ends
-everything below itself before it leaves. If it is itself killed, the daemon gets a signal from the system.
+them. Here the process that watches the daemon adopts whatever the daemon leaves behind (a "subreaper"), and ends
+everything below itself before it leaves. If it is itself killed, the system kills the daemon, and the processes of jobs
+end by themselves when they notice. One that cannot, because it is stopped, is ended when the kit is used again.
+
+All of this is Linux. Elsewhere nobody could be sure that nothing is left running with somebody's data, so other systems
+are refused.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 from fedsolve.deploy import kit_settings, library
 from fedsolve.deploy.kits import Kit
+from fedsolve.deploy.processes import end_all, end_descendants, leftovers, prctl, reap
 from fedsolve.deploy.provisioning import write_json
-from fedsolve.errors import StorageError, TransportError
+from fedsolve.errors import ConfigError, StorageError, TransportError
 
 SITE_FILE = "FEDSOLVE_SITE_FILE"  # where the executor finds the site file: of the site's environment, never of a job's
 RUNS = "FEDSOLVE_RUNS"  # where the server keeps the checkpoints of its runs
 LOOK = 0.2  # seconds between two looks
-PATIENCE = 5.0  # seconds for processes to leave by themselves
 PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds before it is started again, longer each time
 SOUND = 60.0  # after so many seconds the count of restarts begins anew
 _PDEATHSIG, _SUBREAPER = 1, 36  # of prctl
 
 
 class _Stop(Exception):
-    """SIGINT or SIGTERM."""
+    """SIGINT or SIGTERM, or the end of the terminal."""
+
+
+def check_platform() -> None:
+    """Raise ConfigError where the processes of jobs could not be found and ended."""
+    if sys.platform != "linux" or not Path("/proc/self/stat").exists():
+        raise ConfigError(
+            "`fedsolve server` and `fedsolve site` run on Linux alone, with /proc: elsewhere they could leave "
+            "processes behind. Use a Linux machine, a virtual one or a container"
+        )
 
 
 def serve(kit: Kit, more: Mapping[str, str], say: Callable[[str], None]) -> None:
@@ -43,11 +55,17 @@ def serve(kit: Kit, more: Mapping[str, str], say: Callable[[str], None]) -> None
     """
     library.module("nvflare")
     _prepare(kit)
+    if left := leftovers(kit.folder):
+        say(f"ending {len(left)} processes that were left when an earlier `fedsolve {kit.kind}` was killed")
+        end_all(left)
     command = _command(kit)
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", **more}
-    _prctl(_SUBREAPER, 1)
+    prctl(_SUBREAPER, 1)
     os.umask(0o077)  # logs, memories and checkpoints are for this account alone
-    handlers = {one: signal.signal(one, _raise) for one in (signal.SIGINT, signal.SIGTERM)}
+    ends = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` has it
+        ends.append(signal.SIGHUP)
+    handlers = {one: signal.signal(one, _raise) for one in ends}
     log = kit.folder / "daemon.log"
     try:
         _watch(command, environment, log, say, gives_up=kit.kind == "server")
@@ -56,7 +74,8 @@ def serve(kit: Kit, more: Mapping[str, str], say: Callable[[str], None]) -> None
     finally:
         for one in handlers:
             signal.signal(one, signal.SIG_IGN)  # until everything below has ended
-        end_descendants(os.getpid())
+        if left := end_descendants(os.getpid()):
+            say(f"{kit.name}: processes {', '.join(map(str, left))} do not end; is there a disk that does not answer?")
         for one, handler in handlers.items():
             signal.signal(one, handler)
 
@@ -81,13 +100,13 @@ def _watch(
                     stdout=file,
                     stderr=file,
                     env=environment,
-                    preexec_fn=_with_parent,
+                    preexec_fn=partial(_with_parent, os.getpid()),
                 )
         except OSError as error:
             raise StorageError(f"{log} cannot be written: {error.strerror or error}") from error
         while process.poll() is None:
             time.sleep(LOOK)
-            _reap(process.pid)
+            reap(process.pid)
         if time.monotonic() - began > SOUND:
             restarts = 0
         if gives_up and restarts >= len(PAUSES):
@@ -120,60 +139,10 @@ def _prepare(kit: Kit) -> None:
         raise StorageError(f"the kit {kit.folder} cannot be written to: {error.strerror or error}") from error
 
 
-# ── processes ──
-
-
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
-
-
-def _with_parent() -> None:
+def _with_parent(parent: int) -> None:
     """In the daemon, before it begins: not in our group, so that Ctrl-C does not reach it by itself; and it ends when
-    we are gone."""
+    we are gone, also if it is stopped then."""
     os.setsid()
-    _prctl(_PDEATHSIG, signal.SIGTERM)
-
-
-def _reap(but: int) -> None:
-    """Forget adopted processes that have ended, so that none of them stays as a zombie."""
-    for pid, (parent, _) in _processes().items():
-        if parent == os.getpid() and pid != but:
-            with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-
-
-def _processes() -> dict[int, tuple[int, bool]]:
-    """The parent of each process on this machine, and whether it lives: one that has ended waits to be forgotten."""
-    found: dict[int, tuple[int, bool]] = {}
-    for one in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
-            state, parent = one.read_text().rpartition(")")[2].split()[:2]
-            found[int(one.parent.name)] = int(parent), state not in "ZX"
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below one that live."""
-    known, found = _processes(), {pid}
-    while more := {one for one, (parent, _) in known.items() if parent in found} - found:
-        found |= more
-    return sorted(one for one in found - {pid} if known[one][1])
-
-
-def end_descendants(pid: int) -> None:
-    """End all processes below this one: with a signal they can obey, then without."""
-    until = time.monotonic() + PATIENCE
-    told: set[int] = set()
-    while below := descendants(pid):
-        late = time.monotonic() > until
-        for one in below:
-            if late or one not in told:
-                with suppress(ProcessLookupError):
-                    os.kill(one, signal.SIGCONT)
-                    os.kill(one, signal.SIGKILL if late else signal.SIGTERM)
-                told.add(one)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        time.sleep(0.05)
+    prctl(_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # we were gone before it had said so
+        os._exit(1)

@@ -16,10 +16,12 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.executor import Executor
 from nvflare.apis.shareable import Shareable
 
-from fedsolve.deploy import engine_log, large_messages, messages
+from fedsolve.deploy import engine_log, large_messages, many_messages, messages, orphans
 from fedsolve.deploy.daemon import SITE_FILE
 from fedsolve.deploy.library import Flare
 from fedsolve.sites import SiteProcess
+from fedsolve.text import printable, shortened
+from fedsolve.wire.messages import MOST_TEXT
 
 
 class SiteExecutor(Executor):  # type: ignore[misc]  # NVFlare's types are not looked at
@@ -29,6 +31,8 @@ class SiteExecutor(Executor):  # type: ignore[misc]  # NVFlare's types are not l
         super().__init__()
         engine_log.let_messages_pass()
         large_messages.show_sizes_only()
+        many_messages.forget_by_one_thread()
+        orphans.end_with_daemon()
         self._site: SiteProcess | None = None
         self._mark = ""
 
@@ -37,7 +41,7 @@ class SiteExecutor(Executor):  # type: ignore[misc]  # NVFlare's types are not l
         try:
             return self._answer(shareable)
         except Exception as error:  # reported: NVFlare would send no more than a return code
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            print(printable(f"{type(error).__name__}: {error}", MOST_TEXT), file=sys.stderr)
             return _reply(messages.TROUBLE, f"{type(error).__name__} ({_place(error)})")
 
     def _answer(self, asked: Shareable) -> Shareable:
@@ -47,7 +51,7 @@ class SiteExecutor(Executor):  # type: ignore[misc]  # NVFlare's types are not l
                 return _reply(messages.UNKNOWN, True)
             self._begin(terms)
         assert self._site is not None
-        request, until = bytes(asked[messages.REQUEST]), time.monotonic() + float(asked[messages.LIMIT])
+        request, until = _request(asked), time.monotonic() + _limit(asked)
         answer = self._site.answer(request, until - time.monotonic())
         if self._site.pid is None and self._site.trouble is None and time.monotonic() < until:
             answer = self._site.answer(request, until - time.monotonic())  # its process died: once more, by a new one
@@ -74,6 +78,20 @@ class SiteExecutor(Executor):  # type: ignore[misc]  # NVFlare's types are not l
 def mark_of(terms: str) -> str:
     """A hash of terms, by which both ends know that they have the same."""
     return hashlib.blake2b(terms.encode(), digest_size=16).hexdigest()
+
+
+def _request(asked: Shareable) -> bytes:
+    request = asked.get(messages.REQUEST)
+    if not isinstance(request, bytes | bytearray):  # a number would be taken for the size of one
+        raise TypeError(f"the request is of type {type(request).__name__}, and not bytes")
+    return bytes(request)
+
+
+def _limit(asked: Shareable) -> float:
+    limit = asked.get(messages.LIMIT)
+    if not isinstance(limit, int | float) or not limit > 0:  # NaN would never pass
+        raise ValueError(f"the limit of the request is {shortened(limit)}, and no positive number of seconds")
+    return float(min(limit, messages.LONGEST))
 
 
 def _reply(key: str, value: object) -> Shareable:

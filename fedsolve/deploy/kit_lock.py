@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,19 +20,32 @@ def only_one(kit: Kit) -> Iterator[None]:
 
     Raises ConfigError, with the number of the other process, where the kit is in use.
     """
-    path = kit.folder / LOCK
+
+    def in_use(process: str) -> str:
+        return (
+            f"the kit {kit.folder} is in use: `fedsolve {kit.kind}` runs with it already{process}; end that one first"
+        )
+
+    with locked(kit.folder / LOCK, f"the kit {kit.folder}", in_use):
+        yield
+
+
+@contextmanager
+def locked(path: Path, what: str, in_use: Callable[[str], str]) -> Iterator[None]:
+    """Hold a lock that says which process has it.
+
+    what    what is locked, for where its folder cannot be written to
+    in_use  the sentence for where another process has it, from what is known of that process, which may be nothing
+    """
     lock = FileLock(path)
     try:
         held = lock.acquire()
         if held:
             path.write_text(f"{os.getpid()}\n")
     except OSError as error:
-        raise StorageError(f"the kit {kit.folder} cannot be written to: {error.strerror or error}") from error
+        raise StorageError(f"{what} cannot be written to: {error.strerror or error}") from error
     if not held:
-        raise ConfigError(
-            f"the kit {kit.folder} is in use: `fedsolve {kit.kind}` runs with it already{_process(path)}; "
-            "end that one first"
-        )
+        raise ConfigError(in_use(_process(path)))
     try:
         yield
     finally:

@@ -39,7 +39,7 @@ def authorization() -> Json:
         "format_version": "1.0",
         "permissions": {
             "project_admin": _NOTHING,
-            "org_admin": {**_NOTHING, "manage_job": "o:submitter"},
+            "org_admin": {**_NOTHING, "manage_job": "o:submitter", "app_command": "o:submitter"},
             "lead": {**_NOTHING, **lead},
             "member": _NOTHING,
         },

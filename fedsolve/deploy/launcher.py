@@ -1,7 +1,7 @@
 """Starts the processes of jobs. At a site one that is killed is started again, so that it joins the running job again.
 
 NVFlare's own launcher reports a killed process to the server, which then ends the job at all sites. Launchers are the
-one part of fedsolve in the daemons' own processes, so these also see to NVFlare's audit file there.
+one part of fedsolve in the daemons' own processes, so these also see to NVFlare's audit file and its threads there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
 from nvflare.app_common.job_launcher.server_process_launcher import ServerProcessJobLauncher
 
-from fedsolve.deploy import engine_log
+from fedsolve.deploy import engine_log, many_messages, orphans
 from fedsolve.deploy.library import Flare, Json
 
 MOST = 5  # times that one job's process is started again
@@ -60,9 +60,11 @@ class RelaunchingLauncher(ClientProcessJobLauncher):  # type: ignore[misc]  # NV
     def __init__(self) -> None:
         super().__init__()
         engine_log.let_messages_pass()
+        many_messages.forget_by_one_thread()
 
     def launch_job(self, job_meta: Json, fl_ctx: Flare) -> RelaunchingHandle:
         """Start the process of a job."""
+        orphans.name_daemon()  # not before: job processes make launchers too, and are no daemons
         launch = super().launch_job
         return RelaunchingHandle(lambda: launch(job_meta, fl_ctx))
 
@@ -73,3 +75,9 @@ class ServerLauncher(ServerProcessJobLauncher):  # type: ignore[misc]  # NVFlare
     def __init__(self) -> None:
         super().__init__()
         engine_log.let_messages_pass()
+        many_messages.forget_by_one_thread()
+
+    def launch_job(self, job_meta: Json, fl_ctx: Flare) -> Flare:
+        """Start the process of a job."""
+        orphans.name_daemon()
+        return super().launch_job(job_meta, fl_ctx)

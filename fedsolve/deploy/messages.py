@@ -15,3 +15,4 @@ TROUBLE = "trouble"  # from a site: what went wrong outside the computation, cla
 PROGRESS = "fedsolve.progress"  # the command by which `fedsolve submit` asks how far a run is
 STOP = "fedsolve.stop"  # the command that ends a run in order
 DEADLINE = 300.0  # seconds for an exchange, unless [participation] says otherwise
+LONGEST = 7 * 86400.0  # seconds for which a site computes at most, whatever the limit

@@ -1,4 +1,4 @@
-"""The server's one port: whether it is free here, and whether somebody listens there."""
+"""The server's one port: whether it is free here."""
 
 from __future__ import annotations
 
@@ -28,12 +28,3 @@ def check_free(kit: Kit) -> None:
             raise ConfigError(
                 f"port {port} of this server {why}, or provision new kits with another port in project.toml"
             ) from None
-
-
-def no_answer(kit: Kit, seconds: float) -> str | None:
-    """Why nobody can be reached at the address of a kit's server; None if somebody listens there."""
-    try:
-        with socket.create_connection((kit.host, kit.port), seconds):
-            return None
-    except OSError as error:
-        return str(error.strerror or error).lower()

@@ -31,6 +31,8 @@ from fedsolve.runfiles.keys import Table
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
 _USER = re.compile(r"[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,190}")
+AUTHORITY = "authority"  # the folder of the project's own certificate authority
+_TAKEN = frozenset({AUTHORITY, "server", "client", "admin", "relay", "all", "job"})  # most by NVFlare, for other things
 
 
 class ServerTable(Table):
@@ -51,8 +53,10 @@ class SiteEntry(Table):
 class User(Table):
     """Somebody who uses the federation.
 
-    role  "lead": submits runs, looks at and stops their own. "member": looks at what runs. "org_admin": also stops what
-          people of the same organisation submitted. Nobody can send code or open a shell, whatever their role
+    role          "lead": submits runs, looks at and stops their own. "member": looks at what runs. "org_admin": also
+                  follows and stops what people of the same organisation submitted. Nobody can send code or open a
+                  shell, whatever their role
+    organisation  whose they are; that of the server by default
     """
 
     name: str
@@ -75,11 +79,11 @@ class Project(Table):
 
 def read_project(path: Path) -> Project:
     """The project file at `path`; every fault in it is a ConfigError that names file and key."""
-    tables = run_file.toml_tables(run_file.read_text(path), str(path))
+    tables = run_file.toml_tables(run_file.read_text(path, "project file"), str(path))
     try:
         found = Project.model_validate(tables)
     except ValidationError as error:
-        raise ConfigError(f"{path}: {'; '.join(in_words(error.errors()))}") from None
+        raise ConfigError(f"{path}: {'; '.join(in_words(error.errors(), Project))}") from None
     try:
         _check(found)
     except ValueError as error:
@@ -94,6 +98,11 @@ def _check(project: Project) -> None:
     for name in (project.name, *(site.name for site in project.sites)):
         if not _NAME.fullmatch(name):
             raise ConfigError(f"{name!r} is no name of a project or site, which has at most 63 {plain}")
+    for name in (site.name for site in project.sites):
+        if name.casefold() in _TAKEN:
+            raise ConfigError(f"a site cannot be called {name!r}, which stands for something else; choose another name")
+    if project.server.host.casefold() == AUTHORITY:
+        raise ConfigError(f"server.host cannot be {AUTHORITY!r}, which is the folder of the project's own certificate")
     owners = [project.server.organisation]
     owners += [one.organisation for one in project.sites if one.organisation is not None]
     owners += [one.organisation for one in project.users if one.organisation is not None]
@@ -105,7 +114,7 @@ def _check(project: Project) -> None:
     for user in project.users:
         if not _USER.fullmatch(user.name):
             raise ConfigError(f"{user.name!r} is no name of a user, which looks like an e-mail address")
-    names = project.participants()
-    twice = next((name for name in names if names.count(name) > 1), None)
+    names = [name.casefold() for name in project.participants()]  # some systems' folders know no capitals
+    twice = next((name for name in project.participants() if names.count(name.casefold()) > 1), None)
     if twice is not None:
         raise ConfigError(f"two participants are called {twice!r}: each has a name of its own")

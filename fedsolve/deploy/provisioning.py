@@ -10,17 +10,18 @@ from pathlib import Path
 
 from fedsolve.deploy import kit_settings, library
 from fedsolve.deploy.library import Json
-from fedsolve.deploy.project_file import Project
+from fedsolve.deploy.project_file import AUTHORITY, Project
 from fedsolve.errors import ConfigError, StorageError
+from fedsolve.wire.storage import write_atomically
 
-AUTHORITY = "authority"  # the project's own certificate authority: whoever has it can make kits
 _LIGHTER = "nvflare.lighter.impl"
 
 
 def provision(project: Project, folder: Path) -> list[Path]:
     """Make the kits of all participants that have none in this folder yet; returns the folders of the new ones.
 
-    The folder `authority` in it signs certificates. It stays where it is; the others are given to their owners.
+    The folder `authority` in it signs certificates: whoever has it can make kits. It stays where it is; the others are
+    given to their owners.
     """
     library.module("nvflare")  # before anything is written
     new = [name for name in project.participants() if not (folder / name).exists()]
@@ -38,6 +39,8 @@ def provision(project: Project, folder: Path) -> list[Path]:
             half.chmod(0o700)
             _settle(half, server=name == project.server.host)
             half.rename(folder / name)
+        for state in (authority / project.name / "state").glob("*"):  # with every participant's key, to make kits later
+            state.chmod(0o600)
         for one in made.parent.glob("prod_*"):  # also those of a call that was cut short: they hold private keys
             shutil.rmtree(one)
     except OSError as error:
@@ -116,5 +119,5 @@ Use it with: fedsolve {}
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a settings file of a kit."""
-    path.write_text(json.dumps(value, indent=2) + "\n")
+    """Write a settings file of a kit, as a whole."""
+    write_atomically(path, (json.dumps(value, indent=2) + "\n").encode())

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedsolve.algorithms.base import Algorithm
+from fedsolve.deploy import messages, server_rows
 from fedsolve.deploy.job_folder import STOPPED
 from fedsolve.deploy.library import Json
-from fedsolve.errors import FedsolveError, QuorumNotReached
+from fedsolve.errors import ConfigError, FedsolveError, QuorumNotReached
+from fedsolve.federation.participation import Participation
 from fedsolve.federation.session import Session
 from fedsolve.inference import StandardErrors
 from fedsolve.loggers import several
@@ -49,31 +51,40 @@ class ServerRun:
     text     the server's half of the run file
     command  how it was submitted
     folder   where the server keeps it
+    rows     those of the server's own, in plain values, if the job has brought some
     """
 
     run: str
     text: str
     command: str
     folder: Path
+    rows: Json | None = None
 
-    def execute(self, carrier: Carrier, on_round: Callable[[Row], None]) -> Json:
-        """Run it, or go on with it, and write its folder; returns what is in summary.json. Raises FedsolveError."""
+    def execute(
+        self, carrier: Carrier, on_round: Callable[[Row], None], on_end: Callable[[], None] = lambda: None
+    ) -> Json:
+        """Run it, or go on with it, and write its folder; returns what is in summary.json. `on_end` is called after the
+        last round. Raises FedsolveError."""
         what = server_file.parse(self.text)
         label, entry = what.entry()
         algorithm, preprocess = entry.algorithm, what.preprocessing()
+        if what.server is not None and self.rows is None:  # a file that a job names is never opened here
+            raise ConfigError("the job has not brought the rows of [server]; `fedsolve submit` reads and sends them")
+        server = None if self.rows is None else server_rows.from_plain(self.rows)
         going_on = RunFolder(self.folder).checkpoint.is_file()
         _wait_for(self.folder)
         folder = RunFolder.open(self.folder, resume=going_on, force=not going_on)
         folder.write_config(self.text)
         rules, evaluation = what.judging(getattr(algorithm, "loss", None))
-        transport = SiteTransport(carrier, _terms(what, self.run))
-        with Session(transport, also=_also(what, algorithm)) as session:
+        transport = SiteTransport(carrier, terms_of(what, self.run))
+        with Session(transport, also=also_of(what, algorithm)) as session:
             result = run_algorithm(
                 algorithm,
                 session,
                 stopping=rules,
-                participation=what.participants(),
+                participation=_participation(what),
                 seed=what.run.seed,
+                server=server,
                 preprocess=preprocess,
                 measure=what.run.measure,
                 evaluation=evaluation,
@@ -83,6 +94,7 @@ class ServerRun:
                 on_round=several(folder.append, on_round),
                 min_rows=what.run.min_rows,
             )
+            on_end()
             return _written(what, _named(result, session), label, folder, session, self.command, self.text)
 
 
@@ -93,14 +105,22 @@ def _wait_for(folder: Path) -> None:
         time.sleep(0.2)
 
 
-def _terms(what: ServerFile, run: str) -> Terms:
+def _participation(what: ServerFile) -> Participation:
+    """Who takes part. Where the file has no deadline, the one that is kept anyway is said, so that a site that lets it
+    pass twice is lost, and not waited for in every round."""
+    found = what.participants()
+    return found if found.deadline is not None else replace(found, deadline=messages.DEADLINE)
+
+
+def terms_of(what: ServerFile, run: str) -> Terms:
+    """What is asked of sites beside protocols."""
     judged = what.evaluation
     held = None if judged is None else HeldOut(judged.hold_out, judged.seed)
     own = what.preprocess is not None and what.preprocess.site_intercepts is not False
     return Terms(run, {}, held, SiteColumn(server_file.SITE) if own else None, what.sites.target)
 
 
-def _also(what: ServerFile, algorithm: Algorithm) -> dict[str, object]:
+def also_of(what: ServerFile, algorithm: Algorithm) -> dict[str, object]:
     """The protocols that are asked after the run."""
     loss = getattr(algorithm, "loss", None)
     if what.summary is None or not isinstance(loss, LinearLoss):

@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, runtime_checkable
+from types import ModuleType
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -97,13 +98,26 @@ def _rows(fitted: SklearnTransformer, X: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def _class(name: str) -> Callable[..., SklearnTransformer]:
-    from sklearn import kernel_approximation, preprocessing, random_projection
-
-    for room in (preprocessing, kernel_approximation, random_projection):
+    for room in _rooms():
         found = getattr(room, name, None)
-        if isinstance(found, type) and hasattr(found, "transform") and hasattr(found, "fit"):
-            return found
+        if _is_transformer(found):
+            return cast(Callable[..., SklearnTransformer], found)
     raise ConfigError(f"{name!r} is no transformer of scikit-learn's {' or '.join(ROOMS)}")
+
+
+def transformer_names() -> list[str]:
+    """The transformers that a name may stand for."""
+    return sorted({name for room in _rooms() for name in dir(room) if _is_transformer(getattr(room, name))})
+
+
+def _rooms() -> tuple[ModuleType, ...]:
+    from sklearn import kernel_approximation, preprocessing, random_projection  # slow to import
+
+    return preprocessing, kernel_approximation, random_projection
+
+
+def _is_transformer(found: object) -> bool:
+    return isinstance(found, type) and hasattr(found, "transform") and hasattr(found, "fit")
 
 
 def _required(kind: Callable[..., object]) -> bool:

@@ -28,9 +28,26 @@ class Watch(Protocol):
     Not all points come as arguments: a local solver goes on from there, a line search goes along a direction.
     """
 
-    def visit(self, loss: object, client: Client, w: Array | None, eta: Array) -> None:
+    def visit(self, loss: object, client: Client, w: Array | None, eta: Array, line: tuple[Array, ...] = ()) -> None:
         """Called with the predictions η of a client's rows, or of a batch of them, before anything is made of them. `w`
-        are the weights; None: a point along a line search."""
+        are the weights; None: a point along a line search, where `line` has the predictions that were added up to it,
+        or predictions that no weights make."""
+
+    def product(
+        self,
+        loss: object,
+        client: Client,
+        w: Array,
+        found: Array,
+        offset: Array | None = None,
+        direction: bool = False,
+    ) -> Array:
+        """The predictions Xw + offset of a client's rows, or how they change along a direction: as they were found, or
+        to the last digit where the terms of the sums cancel, so that rounding makes no steps of them."""
+
+    def fitted(self, cells: Array, target: Array, weight: Array | None) -> None:
+        """Called with a function that was fitted, whose numbers are weighted means of a target (outputs × rows) over
+        cells of rows: the cell of each row. Follows `visit`, with the predictions that the target was made of."""
 
 
 class Store(Protocol):

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fedsolve.errors import ClientError
 from fedsolve.federation.absence import check_faults
 from fedsolve.federation.answers import Answer, Answers
 from fedsolve.federation.calls import Call
 from fedsolve.federation.faulty_replies import blamed, is_finite
 from fedsolve.federation.intake import Aggregation, DoesNotAdd, Fault, Intake
+from fedsolve.federation.said_by_others import with_others
 from fedsolve.typing import Value
 from fedsolve.wire.messages import Purpose, Reply, Request
 
@@ -64,12 +66,17 @@ def aggregate(
     """Ask, and aggregate what comes back.
 
     With `question.tolerant`, clients whose answers cannot be used are left out, with the reason in `faults`; the error
-    is raised only where all failed alike. Otherwise the first such answer raises its error.
+    is raised only where all failed alike. Otherwise the first such answer raises its error, which also says what others
+    have to say.
     """
     calls, tolerant = question.calls, question.tolerant
     intake = Intake(calls, aggregation.collectors(calls, weights), tolerant, question.may_refuse)
     if not tolerant:
-        intake.take(answers.to(requests))
+        rest = iter(answers.to(requests))
+        try:
+            intake.take(rest)
+        except ClientError as error:
+            raise with_others(error, rest) from error.__cause__
         check_faults(len(intake.receipts.names), intake.faults)
         return Found(intake, intake.faults, _outcome(intake, question))
     replied: list[str] = []

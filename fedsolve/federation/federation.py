@@ -187,12 +187,20 @@ class Federation:
     @property
     def missing(self) -> tuple[tuple[str, str], ...]:
         """The clients that are missing from this round, or from a part of it, with the reason."""
-        lost = self._exchanges.attendance.lost
+        lost, never = self._exchanges.attendance.lost, self._never_joined
         found = {
             **{name: f"lost in round {one.since}: {one.reason}" for name, one in lost.items()},
             **self._exchanges.missing,
+            **{name: f"took no part: {why}" for name, why in never.items()},
         }
         return tuple((name, found[name]) for name in self.clients if name in found) if found else ()
+
+    @property
+    def _never_joined(self) -> dict[str, str]:
+        """The clients that refused to join and have not joined since, with the reason. They are asked again from time
+        to time, so the round in which they are lost is that of the latest refusal, and says nothing."""
+        lost = self._exchanges.attendance.lost
+        return {name: one.reason.removeprefix("session: ") for name, one in lost.items() if name not in self.weights}
 
     @property
     def objective(self) -> float:
@@ -212,8 +220,11 @@ class Federation:
             return ""
         here = ", ".join(self._exchanges.attendance.present(self.clients))
         part = f", with {share:.0%} of the total weight" if known else ""  # one that never joined told no weight
-        why = in_words(lost, {name: f"since round {one.since}: {one.reason}" for name, one in lost.items()})
-        return f". This is the objective of {here}{part}; lost: {why}"
+        never = self._never_joined
+        gone = {name: f"since round {one.since}: {one.reason}" for name, one in lost.items() if name not in never}
+        left = f"; lost: {in_words(gone, gone)}" if gone else ""
+        absent = f"; took no part: {in_words(never, never)}" if never else ""
+        return f". This is the objective of {here}{part}{left}{absent}"
 
     @property
     def weights(self) -> Mapping[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -42,8 +43,10 @@ class Participation:
             raise ConfigError(f"dropout is a probability in [0, 1); got {self.dropout}")
         if not 0 <= self.quorum <= 1:
             raise ConfigError(f"quorum is a share of the total weight, in [0, 1]; got {self.quorum}")
-        if self.deadline is not None and self.deadline <= 0:
-            raise ConfigError(f"deadline is in seconds and positive; got {self.deadline}")
+        if self.deadline is not None and not 0 < self.deadline < math.inf:
+            raise ConfigError(
+                f"deadline is a positive number of seconds, got {self.deadline}; leave it out to wait for all"
+            )
         means = self.latency.values() if isinstance(self.latency, Mapping) else (self.latency,)
         if any(mean is not None and not mean > 0 for mean in means):
             raise ConfigError(f"latency is a mean in seconds and positive; got {self.latency}")

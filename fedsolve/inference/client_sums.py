@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedsolve.errors import DataError
 from fedsolve.federation.client import Client
@@ -14,7 +15,7 @@ from fedsolve.inference.metrics import TABLE, Floats, Kind, Rows, judges_rows, k
 from fedsolve.inference.remembered_model import Remembered, recalled
 from fedsolve.inference.score_bins import binned, joined, runs_of
 from fedsolve.inference.sent_model import SentModel, predictor
-from fedsolve.losses import Loss
+from fedsolve.losses import LinearLoss, Loss, Network
 from fedsolve.numerics.linalg import to_numpy
 from fedsolve.typing import Array
 
@@ -28,9 +29,9 @@ def held_rows(loss: Loss, held: Client, w: Array | SentModel | Remembered) -> Ro
     assert judges_rows(loss)
     y = to_numpy(loss.targets(held))
     if isinstance(w, SentModel):
-        eta = predictor(w, kind_of(loss), held, getattr(loss, "features", None))
+        eta = told(loss, held, predictor(w, kind_of(loss), held, getattr(loss, "features", None)))
     elif isinstance(w, Remembered):
-        eta = recalled(held)
+        eta = told(loss, held, recalled(held))
     else:
         eta = to_numpy(loss.predictor(held, w))
     if eta.shape != y.shape:
@@ -41,6 +42,22 @@ def held_rows(loss: Loss, held: Client, w: Array | SentModel | Remembered) -> Ro
     s = np.ones(len(y)) if held.sample_weight is None else to_numpy(held.sample_weight)
     counts = s > 0
     return Rows(eta[counts], y[counts], s[counts])
+
+
+def told(loss: LinearLoss | Network, held: Client, eta: Floats) -> Floats:
+    """Predictions of which whoever watches these rows has been told, as of those of weights."""
+    if held.watch is not None:
+        held.watch.visit(loss.loss if isinstance(loss, Network) else loss, held, None, eta)
+    return eta
+
+
+def at_the_line(loss: Loss, held: Client, rows: Rows, intercept: float, slope: float) -> None:
+    """Tell whoever watches these rows that they are looked at where a calibration moves and stretches predictions."""
+    if held.watch is not None and judges_rows(loss):
+        eta = np.zeros(held.n_samples)
+        s = held.sample_weight
+        eta[slice(None) if s is None else to_numpy(s) > 0] = intercept + slope * rows.eta
+        told(loss, held, eta)
 
 
 def nothing(loss: Loss, client: Client, classes: int, bins: int) -> HeldSums:
@@ -87,7 +104,7 @@ def summed(loss: Loss, held: Client, w: Array | SentModel | Remembered, cuts: Se
         residuals = s @ metrics.squares(rows.y, rows.eta)
     if kind in (Kind.BINARY, Kind.CLASSES):
         p = metrics.responses(kind, rows.eta)
-        confusion = metrics.confusion(kind, rows)
+        confusion = metrics.confusion(rows, predicted(kind, rows, least))
         totals["hits"] = float(np.trace(confusion))
         totals["brier"] = float(s @ metrics.brier(kind, p, rows.y))
         table = _table(kind, p, rows, least)
@@ -115,6 +132,22 @@ def recounted(
     """The weight in other bins."""
     empty = nothing(loss, held, len(cuts), (len(cuts[0]) if len(cuts) else 0) + 1).masses
     return _masses(kind_of(loss), held_rows(loss, held, w), cuts, least, empty)
+
+
+def predicted(kind: Kind, rows: Rows, least: int) -> NDArray[np.int64]:
+    """The class that each row is predicted to be of. With `least` no class is predicted for fewer rows: of two classes
+    the rows of a run (`score_bins.joined`) are predicted as one, by their mean probability; of more, a row is of the
+    likeliest class among those that are predicted often enough."""
+    guess = metrics.likeliest(kind, rows.eta)
+    if least <= 1:
+        return guess
+    if kind is Kind.BINARY:
+        runs, _ = joined(rows.eta, least)
+        weights, sums = (np.bincount(runs, weights=one) for one in (rows.s, rows.s * metrics.responses(kind, rows.eta)))
+        return np.asarray((sums > 0.5 * weights)[runs].astype(np.int64))
+    often = np.bincount(guess, minlength=rows.eta.shape[1])
+    kept = often >= min(least, int(often.max()))
+    return np.asarray(np.where(kept, rows.eta, -np.inf).argmax(axis=1))
 
 
 def _null(kind: Kind, rows: Rows, mean: Floats) -> Floats:

@@ -12,9 +12,17 @@ from fedsolve.errors import ConfigError, WrongType
 from fedsolve.federation.calls import Sum
 from fedsolve.federation.client import Client, client_step
 from fedsolve.inference import recalibration
-from fedsolve.inference.client_sums import held_rows, nothing, recounted, spread, summed
+from fedsolve.inference.client_sums import (
+    at_the_line,
+    held_rows,
+    nothing,
+    predicted,
+    recounted,
+    spread,
+    summed,
+)
 from fedsolve.inference.evaluated import Figures, HeldSums, figures
-from fedsolve.inference.metrics import Floats, Kind, Rows, classes_of, judges_rows, kind_of
+from fedsolve.inference.metrics import Floats, Kind, Rows, classes_of, confusion, judges_rows, kind_of
 from fedsolve.inference.remembered_model import Remembered, recall
 from fedsolve.inference.score_bins import FIRST, GRID, area, refined, unsplit
 from fedsolve.inference.sent_model import SentModel
@@ -40,13 +48,14 @@ class Evaluation:
 
     The bins are split where the AUC asks for it, until a bin may hold a single row. Then whoever sees that client's
     reply knows the row's score to within the bin, and its class. With `least` a client joins the bins of a fixed grid
-    until they hold so many rows. All replies about one model then tell of the same runs of rows, so their differences
-    tell of no fewer. This covers score bins and the calibration table, not all that is said of a client's rows:
+    until they hold so many rows, and predicts the rows of such a run as one, so that no class is predicted for fewer.
+    All replies about one model then tell of the same runs of rows, so their differences tell of no fewer. This covers
+    score bins, hits, confusion matrix and calibration table, not all that is said of a client's rows:
 
-    - The confusion matrix can have a cell of one row, and divides the run around a probability of ½.
     - With more than two classes each class, and the table, have runs of their own.
-    - Another model has other runs, and the history and `Patience` ask about another model in each round. Give them a
-      larger `every`, or leave them out, where that matters.
+    - Another model has other runs, and the history and `Patience` ask about another model in each round. Where a row
+      goes from one run to the next is one bit about it, so that some fifty models tell a threshold that one row lies
+      on. Give them a larger `every`, or leave them out, where that matters; sites answer a limited number of questions.
 
     Args:
         loss: The loss to judge by, as a rule that of the algorithm.
@@ -55,8 +64,8 @@ class Evaluation:
             rows that each client has, for clients that are made of test rows, and for training figures.
         least: Each client joins bins of probability 1/1024 until they hold at least so many of its rows, and a client
             with fewer rows in all counts as one without any. The AUC's bound grows accordingly and stays a bound, and
-            is not refined further; the calibration table has a run of rows in the bin of its mean. Default 1: nothing
-            is joined.
+            is not refined further; the calibration table has a run of rows in the bin of its mean, and the run around a
+            probability of ½ is predicted by its mean, in accuracy and confusion matrix. Default 1: nothing is joined.
         auc_error: Split the bins until the bound on the AUC's error is at most this. Default 1e-4; 0 goes on until it
             is exact, or `exchanges` are used up.
         exchanges: The most exchanges to spend on the bins. Default 6. Many equal scores are known to be equal only
@@ -101,8 +110,8 @@ class Evaluation:
             return self._counted(client, held, (held.n_samples, held.weight, value, 0.0, 0.0))
         rows = held_rows(self.loss, held, w)
         error = float(rows.s @ self.loss.error(np, rows.eta, rows.y))
-        found = self.loss.hits(np, rows.eta, rows.y)
-        hits = 0.0 if found is None else float(rows.s @ found)
+        classes = self.kind in (Kind.BINARY, Kind.CLASSES)
+        hits = float(np.trace(confusion(rows, predicted(self.kind, rows, self.least)))) if classes else 0.0
         return self._counted(client, held, (held.n_samples, held.weight, value, error, hits))
 
     @client_step(sends="sums over its held-out rows, and counts by predicted score")
@@ -144,7 +153,9 @@ class Evaluation:
         if held is None or self.kind is not Kind.BINARY:
             return np.zeros(6)
         intercept, slope = np.asarray(client.globalise(line)).tolist()
-        return self._counted(client, held, recalibration.sums(held_rows(self.loss, held, w), intercept, slope))
+        rows = held_rows(self.loss, held, w)
+        at_the_line(self.loss, held, rows, intercept, slope)
+        return self._counted(client, held, recalibration.sums(rows, intercept, slope))
 
     @client_step(sends="calibration intercept and slope on its held-out rows")
     def own_recalibration(self, client: Client, w: Array | SentModel | Remembered) -> tuple[float, float] | None:

@@ -1,4 +1,5 @@
-"""Columns on which no finite estimate exists, and columns that few rows speak for; from counts that stop at 5.
+"""Columns on which no finite estimate exists, and columns that few rows speak for; from counts that
+say none, some, or 5 and more.
 
 If all rows with some indicator have one outcome, the likelihood rises for ever as its weight grows: Albert and Anderson
 (1984), "On the existence of maximum likelihood estimates in logistic regression models". Combinations of columns that

@@ -105,8 +105,11 @@ class FederationGain:
         least = rounding(loss, y)
         if least is None:
             return Compared(rows, "too small")
-        own = own_best_model(client, loss, self.folds, self.seed)
-        local, federated = (np.maximum(self._errors(held, each)[counted], least) for each in (own.w, w))
+        loss.predictor(held, w)  # of which whoever watches these rows is told
+        with client.unwatched(), held.unwatched():  # here only the client's own rows decide
+            own = own_best_model(client, loss, self.folds, self.seed)
+            alone = self._errors(held, own.w)
+        local, federated = (np.maximum(each[counted], least) for each in (alone, self._errors(held, w)))
         client.count_as_own(held)
         if not (np.isfinite(local).all() and np.isfinite(federated).all()):
             return Compared(rows, "too large")

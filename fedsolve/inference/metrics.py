@@ -123,12 +123,15 @@ def _times_log(a: Floats, b: Floats) -> Floats:
         return np.where(a > 0, a * np.log(b), 0.0)
 
 
-def confusion(kind: Kind, rows: Rows) -> Floats:
+def likeliest(kind: Kind, eta: Floats) -> NDArray[np.int64]:
+    """The likeliest class of each row."""
+    return np.asarray((eta > 0).astype(np.int64) if kind is Kind.BINARY else eta.argmax(axis=1))
+
+
+def confusion(rows: Rows, guess: NDArray[np.int64]) -> Floats:
     """The weight of the rows of each true class (by row) that are predicted as each class (by column)."""
-    if kind is Kind.BINARY:
-        true, guess, k = (rows.y > 0.5).astype(int), (rows.eta > 0).astype(int), 2
-    else:
-        true, guess, k = rows.y.argmax(axis=1), rows.eta.argmax(axis=1), rows.eta.shape[1]
+    binary = rows.y.ndim == 1
+    true, k = ((rows.y > 0.5).astype(np.int64), 2) if binary else (rows.y.argmax(axis=1), rows.y.shape[1])
     found = np.zeros((k, k))
     np.add.at(found, (true, guess), rows.s)
     return found

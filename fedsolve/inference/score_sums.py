@@ -27,6 +27,7 @@ from fedsolve.numerics.structured_arrays import Symmetric
 from fedsolve.typing import Array
 
 FEW = 5  # a count below it is said as "fewer than 5"
+SOME = 2  # stands for a client's count of 1 to 4: two of them, as of two outcomes, are fewer than 5, and three are not
 TOTALS = ("weight", "kernel", "constant", "saturated", "log_weight", "fractional", "offset")
 
 
@@ -40,7 +41,8 @@ class ScoreSums:
     null      the sums from which the intercept-only model follows
     hessian, outer, score   as above
     moments   Σ s x and Σ s x² of each column
-    counts    of each column, the rows whose raw value is 0, and those in which it is not, by outcome: at most 5 of each
+    counts    of each column, the rows whose raw value is 0, and those in which it is not, by outcome: 0, 2 for "some",
+              and 5 for "5 or more"
     others    the rows of each column whose raw value is neither 0 nor 1: at most 1
     """
 
@@ -98,6 +100,8 @@ def null_step(client: Client, intercept: float) -> Array:
     s = np.ones(client.n_samples) if client.sample_weight is None else to_numpy(client.sample_weight)
     eta = intercept + (0.0 if client.offset is None else to_numpy(client.offset)) + 0.0 * y
     client.count("losses", client.n_samples)
+    if client.watch is not None:
+        client.watch.visit(loss, client, None, eta)
     p = loss.responses(np, eta)
     each = (-loss.pointwise(np, eta, y), p - y, p * (1.0 - p))
     return np.array([s @ one for one in each])
@@ -180,8 +184,8 @@ def _null_sums(loss: LinearLoss, client: Client, w: Array, y: Array, s: Array) -
 
 
 def _counts(loss: LinearLoss, client: Client, design: Design, columns: int, y: Array, s: Array) -> tuple[Array, Array]:
-    """Rows without and with each column's indicator, by outcome, cut off at 5: whether the sum over clients is below
-    5, and whether it is 0, does not depend on the cut."""
+    """Rows without and with each column's indicator, by outcome: none, some, or 5 or more. Whether the sum over clients
+    is 0 does not depend on that; whether it is below 5 is estimated where several clients have some."""
     transform = client.session.get("transform")
     zero, one = raw_values(transform if isinstance(transform, Transform) else None, columns)
     outcomes = _outcomes(loss, y) & (s > 0)[:, None]
@@ -192,7 +196,8 @@ def _counts(loss: LinearLoss, client: Client, design: Design, columns: int, y: A
         has = zero != X
         present += has.T.astype(np.int64) @ outcomes[part]
         others += ((one != X) & has & (s[part] > 0)[:, None]).sum(axis=0)
-    counts = np.stack([np.minimum(total - present, FEW), np.minimum(present, FEW)])
+    counts = np.stack([total - present, present])
+    counts = np.where(counts >= FEW, FEW, np.where(counts > 0, SOME, 0))
     return counts, np.minimum(others, 1)
 
 

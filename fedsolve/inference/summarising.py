@@ -96,7 +96,7 @@ def summary(
         lost = tuple(session.fed.position().lost)
         sites = tuple(name for name in fed.clients if name not in lost)
     found = _summarised(run, protocol, answers, w, names, sites, ledger, (errors, level, use_t))
-    return replace(found, notes=(*found.notes, *lost_sites(lost)))
+    return replace(found, notes=(*found.notes, *lost_sites(lost, session.fed.weights)))
 
 
 # ── before the clients are asked ──

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from fedsolve.data.fitted_transform import Transform
 from fedsolve.inference.aliased import NEARLY
@@ -54,9 +54,12 @@ def notes(
     return tuple(said)
 
 
-def lost_sites(names: Sequence[str]) -> list[str]:
-    """That some sites are not part of it."""
-    return [f"The model is not fitted to the rows of {listed(names)}: lost during the run."] if names else []
+def lost_sites(names: Sequence[str], joined: Collection[str]) -> list[str]:
+    """That some sites are not part of it: those that never joined, and those that were lost later."""
+    never = [name for name in names if name not in joined]
+    gone = [name for name in names if name in joined]
+    said = [f"The model is not fitted to the rows of {listed(never)}: took no part."] if never else []
+    return said + ([f"The model is not fitted to the rows of {listed(gone)}: lost during the run."] if gone else [])
 
 
 def _distance(run: FinishedRun, loss: LinearLoss, found: Estimates) -> str:

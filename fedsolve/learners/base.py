@@ -16,6 +16,7 @@ import numpy as np
 from fedsolve.errors import ConfigError, DataError, InputError
 from fedsolve.features import FeatureMap
 from fedsolve.federation.client import Client
+from fedsolve.federation.client_owner import Watch
 from fedsolve.federation.federation import Federation
 from fedsolve.plain import Plain, Reader, to_plain
 from fedsolve.plain.reading import Listed
@@ -51,6 +52,7 @@ class Fitting:
     agreed  what `prepare` found
     rng     for learners that draw something
     kept    what the learner may compute once per client and use in every fit, such as binned inputs
+    watch   whom a learner tells which rows a number of its function is made of; None: nobody
     """
 
     X: Array
@@ -59,6 +61,7 @@ class Fitting:
     agreed: Arrays
     rng: np.random.Generator
     kept: dict[str, object] = field(default_factory=dict)
+    watch: Watch | None = None
 
 
 class WeakLearner(ABC):

@@ -76,6 +76,12 @@ def hear(client: Client, learner: WeakLearner, news: News, outputs: tuple[int, .
     return Kept(news.since + len(news.parts), own, held)
 
 
+def agreed_on(client: Client) -> tuple[Array, ...]:
+    """What the learner has prepared, as this client was told."""
+    agreed: tuple[Array, ...] = client.session.get(_AGREED, ())
+    return agreed
+
+
 def remembered(client: Client, parts: int) -> Kept:
     """What a client keeps of the function with so many parts. Raises WrongType if it knows another one."""
     kept = _kept(client)
@@ -95,11 +101,13 @@ def inputs_of(client: Client, learner: WeakLearner) -> Array:
 
 def fitting(client: Client, learner: WeakLearner, target: Array) -> Fitting:
     """What a learner fits at a client: its rows, this target, and what was agreed and kept for it."""
-    agreed: tuple[Array, ...] = client.session.get(_AGREED, ())
+    agreed = agreed_on(client)
     notes: list[tuple[object, dict[str, object]]] = client.cached((learner, "kept"), lambda: [(None, {})])
     if notes[0][0] is not agreed:  # agreed on anew: what was computed from it is void
         notes[0] = (agreed, {})
-    return Fitting(inputs_of(client, learner), target, client.sample_weight, agreed, client.rng, notes[0][1])
+    return Fitting(
+        inputs_of(client, learner), target, client.sample_weight, agreed, client.rng, notes[0][1], client.watch
+    )
 
 
 def _kept(client: Client) -> Kept:

@@ -168,18 +168,23 @@ class SharedBins(WeakLearner):
 
     def _groups(self, fed: Federation, columns: int) -> Ints:
         """The categorical features: one-hot columns of the preprocessing's schema, and columns of codes."""
-        preprocess = fed.protocols.get("preprocess")
-        schema = getattr(preprocess, "schema", None) if getattr(preprocess, "formula", None) is None else None
-        found = list(_one_hot_groups(schema)) if isinstance(schema, Schema) else []
         names = fed.feature_names or tuple(f"x{j}" for j in range(columns))
-        for which, count in self.declared_codes:
-            place = names.index(which) if which in names else which
-            if not isinstance(place, int) or not 0 <= place < columns:
-                raise ConfigError(f"categories: there is no column {which!r}; the columns are {', '.join(names[:8])} …")
-            if any(start <= place < start + max(1, width) for start, width in found):
-                raise ConfigError(f"categories: column {which!r} is one of a categorical feature already")
-            found.append((place, -count))
-        return np.array(found, dtype=np.int64).reshape(-1, 2)
+        return categorical_groups(fed.protocols.get("preprocess"), self.declared_codes, names)
+
+
+def categorical_groups(preprocess: object, codes: Sequence[tuple[str | int, int]], names: Sequence[str]) -> Ints:
+    """The categorical features that a preprocessing's schema and a learner's codes imply for columns of these names, as
+    `Bins.groups` has them. Raises ConfigError for codes of a column that is not there, or is one-hot already."""
+    schema = getattr(preprocess, "schema", None) if getattr(preprocess, "formula", None) is None else None
+    found = list(_one_hot_groups(schema)) if isinstance(schema, Schema) else []
+    for which, count in codes:
+        place = names.index(which) if which in names else which
+        if not isinstance(place, int) or not 0 <= place < len(names):
+            raise ConfigError(f"categories: there is no column {which!r}; the columns are {', '.join(names[:8])} …")
+        if any(start <= place < start + max(1, width) for start, width in found):
+            raise ConfigError(f"categories: column {which!r} is one of a categorical feature already")
+        found.append((place, -count))
+    return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
 def _rows(fed: Federation) -> int:

@@ -130,6 +130,13 @@ def added(trees: Sequence[Tree], coefficients: Sequence[float], X: Array) -> Arr
     return found if sp.issparse(X) or isinstance(X, np.ndarray) else like(found, X)
 
 
+def leaves_of(tree: Tree, X: Array) -> Ints:
+    """The leaf of each row of X, as its place among the leaves of the tree."""
+    places = np.arange(len(tree.value))
+    shaped = Tree((*tree.arrays()[:-1], places.astype(np.float64)))
+    return np.asarray(to_numpy(shaped(X))).astype(np.int64)
+
+
 def _dense(X: Array, part: slice, used: Ints) -> Floats:
     """Some rows, and of them the columns in use, which are in order."""
     if not sp.issparse(X):

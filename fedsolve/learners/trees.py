@@ -12,7 +12,7 @@ from fedsolve.errors import ConfigError, WrongType
 from fedsolve.learners.base import Arrays, Fitting, Function
 from fedsolve.learners.bins import Bins, Table
 from fedsolve.learners.shared_bins import SharedBins
-from fedsolve.learners.tree import Tree, added, depth_of
+from fedsolve.learners.tree import Tree, added, depth_of, leaves_of
 from fedsolve.learners.tree_growing import grow
 from fedsolve.learners.tree_splits import Limits
 from fedsolve.numerics.linalg import to_numpy
@@ -77,6 +77,13 @@ class Trees(SharedBins):
         """Columns that hold codes of categories, and how many categories each has."""
         return self.categories
 
+    @property
+    def sends(self) -> str:
+        return (
+            f"trees that it fitted to its rows: at which bins they split, on which side each category is, and means of "
+            f"{self.min_rows} or more rows"
+        )
+
     def fit(self, fitting: Fitting) -> Function:
         """The tree that is grown for the target. Inputs are put into bins once per client."""
         table = fitting.kept.get("bins")
@@ -88,7 +95,10 @@ class Trees(SharedBins):
         by_output = np.ascontiguousarray(target.reshape(table.n, -1).T)
         limits = Limits(int(self.min_rows), float(self.l2))
         nodes = grow(table, by_output, weight, int(self.depth), self.leaves, limits)
-        return Tree.of(nodes, target.shape[1:])
+        tree = Tree.of(nodes, target.shape[1:])
+        if fitting.watch is not None:
+            fitting.watch.fitted(leaves_of(tree, fitting.X), by_output, weight)
+        return tree
 
     def function(self, arrays: Arrays, inputs: int, outputs: tuple[int, ...]) -> Function:
         """The tree of these arrays. Raises WrongType unless they are a tree of this learner."""

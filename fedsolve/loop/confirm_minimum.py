@@ -6,7 +6,8 @@ class or a count that never occurs). Newton's step tells these from a minimum: i
 from one, and the changes of predictions along it, summed over the samples, show whether any sample is against it.
 
 A penalty that reaches every weight settles it without a question. Otherwise Newton's step is found from one sum of
-Hessians, or, where these are large, by conjugate gradients on sums of products; then one exchange tests the step.
+Hessians, or, where these are large or not given away, by conjugate gradients on sums of products; then one exchange
+tests the step.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ ORDER = 256  # the largest Hessian that is asked for whole: 263 kB from each cli
 PRODUCTS = 100  # conjugate gradient steps for larger ones
 MOVED = 0.1  # the root of Σ Δη²: at a minimum, Newton's step changes predictions by far less
 FREE = 1e-4  # the share of a change that samples may hinder, by rounding, where they do not hinder it
-UNASKED = "not every client could be asked whether this is a minimum (one was missing, or its link had no room)"
+UNASKED = (
+    "not every client could be asked whether this is a minimum (one was missing, its link had no room, or its policy "
+    "does not allow the question)"
+)
 
 Ask = Callable[..., "tuple[Value, ...] | None"]  # results of calls that all clients answered, or None
 
@@ -121,9 +125,10 @@ def newton_step(
         if bound is not None and 0.5 * bound.decrement <= enough:
             return bound
     order = w.shape[0] if loss.separable else w.size
-    if order <= ORDER:
-        found = ask(Mean(inspect.hessian, w=w))
-        return None if found is None else NewtonStep.by(factor(found[0]), gradient, w)
+    found = ask(Mean(inspect.hessian, w=w)) if order <= ORDER else None
+    if found is not None:
+        return NewtonStep.by(factor(found[0]), gradient, w)
+    # A Hessian may be more than a link or a policy lets out where a vector is not.
     return _by_conjugate_gradients(ask, inspect, w, gradient)
 
 

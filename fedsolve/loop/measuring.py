@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fedsolve.algorithms.base import Algorithm, includes_server
-from fedsolve.errors import LinkExceeded, WrongType
+from fedsolve.errors import ClientRefused, LinkExceeded, WrongType
 from fedsolve.federation.calls import Call, Mean
 from fedsolve.federation.federation import Federation
 from fedsolve.loop.confirm_minimum import UNASKED, confirm
@@ -109,10 +109,11 @@ class Measuring:
         self._measured(row, as_measurement(result), share, state)
 
     def ask_all(self, *calls: Call[Value]) -> tuple[Value, ...] | None:
-        """What all clients together answer; None if one of them does not, or has no room for it on its link."""
+        """What all clients together answer; None if one of them does not, has no room for it on its link, or a policy
+        that does not allow it."""
         try:
             found = self.fed.measure(*[self._of_everyone(call) for call in calls])
-        except LinkExceeded:
+        except (LinkExceeded, ClientRefused):
             return None
         return None if found is None or found[1] < self.fed.objective - 1e-12 else found[0]
 

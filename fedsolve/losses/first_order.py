@@ -29,7 +29,7 @@ class FirstOrder(LinearPredictor, Pointwise, Loss):
     def along(self, client: Client, w: Array, p: Array, steps: Array) -> Array:
         """f_j(w − ηp) for each η of a grid: two products with the data serve them all."""
         self.check_weights(client, p=p)
-        here, change = self.predictor(client, w), self.design(client).matvec(p)
+        here, change = self.predictor(client, w), self.change(client, self.design(client), p)
         client.count("losses", client.n_samples * steps.shape[0])
         penalty, at = self._penalty_along(w, p), self._watched(client, here, change)
         values = [self._mean_loss(client, at(eta)) + penalty(eta) for eta in map(float, steps)]
@@ -40,7 +40,8 @@ class FirstOrder(LinearPredictor, Pointwise, Loss):
         rounding near the optimum; these do not."""
         xp, s = client.xp, client.sample_weight
         self.check_weights(client, p=p)
-        here, change, y = self.predictor(client, w), self.design(client).matvec(p), self.targets(client)
+        here, change = self.predictor(client, w), self.change(client, self.design(client), p)
+        y = self.targets(client)
         client.count("gradients", client.n_samples * steps.shape[0])
         against = -change if s is None else -change * (s if change.ndim == 1 else s[:, None])
 
@@ -58,7 +59,7 @@ class FirstOrder(LinearPredictor, Pointwise, Loss):
         def at(eta: float) -> Array:
             found = here - eta * change
             if client.watch is not None:
-                client.watch.visit(self, client, None, found)
+                client.watch.visit(self, client, None, found, (here, eta * change))
             return found
 
         return at

@@ -7,6 +7,7 @@ Shen, Hassani, Kale and Karbasi 2022, equations 3, 8 and 9. A client's offset is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -17,6 +18,7 @@ from fedsolve.losses.linear import LinearLoss
 from fedsolve.losses.pointwise import Pointwise
 from fedsolve.typing import Array
 
+DIGITS = 20  # binary ones of a value
 STEPS, SMALL = 200, 1e-9  # Newton steps for a constant, and how small the last one is
 
 
@@ -57,13 +59,23 @@ def gradient(loss: Pointwise, client: Client, f: Array) -> Array:
 
 
 def value(loss: Pointwise, client: Client, f: Array, tikhonov: float) -> float:
-    """F_i[f]."""
+    """F_i[f]. Where somebody watches the rows, to six digits: it only measures, and from all digits of a sum one can
+    solve for how many rows of each kind are in it."""
     xp, s = client.xp, client.sample_weight
     client.count("losses", client.n_samples)
     costs = loss.pointwise(xp, _predictor(loss, client, f), _targets(loss, client))
     if tikhonov:
         costs = costs + 0.5 * tikhonov * (f * f if f.ndim == 1 else xp.sum(f * f, axis=1))
-    return float(xp.sum(costs if s is None else s * costs)) / client.weight
+    found = float(xp.sum(costs if s is None else s * costs)) / client.weight
+    return found if client.watch is None else in_six_digits(found)
+
+
+def in_six_digits(number: float) -> float:
+    """A number rounded to 20 binary digits, some six decimal ones."""
+    if not math.isfinite(number):
+        return number
+    fraction, exponent = math.frexp(number)
+    return math.ldexp(round(fraction * 2**DIGITS), exponent - DIGITS)
 
 
 def mean_target(loss: Pointwise, client: Client) -> Array:

@@ -25,6 +25,9 @@ from fedsolve.numerics.lanczos import largest_eigenvalue_by_products
 from fedsolve.numerics.linalg import largest_eigenvalue
 from fedsolve.typing import Array
 
+# Of the squares of the terms of a change: what the sum is at most where rounding is all there is to it.
+ROUNDED = 2.0**-80
+
 
 @dataclass(frozen=True)
 class LinearLoss(SecondOrder):
@@ -62,9 +65,13 @@ class LinearLoss(SecondOrder):
     def prospect(self, client: Client, step: Array) -> tuple[float, float]:
         """Σ_i Δ_i² and Σ_i of the part of it that sample i hinders, for the changes Δ of η along a step, over the
         samples that count; not weighted, so that one sample is enough. As powers of two: their size is what matters,
-        and the exact sums along many steps would give the samples away."""
+        and the exact sums along many steps would give the samples away. What rounding may have left is zero, by the
+        size of the columns and not of single changes."""
         self.check_weights(client, step=step)
         xp, s = client.xp, client.sample_weight
+        exponent = math.frexp(float(xp.max(xp.abs(step))))[1]  # squares of very small or large changes have no digits
+        exponent = exponent if abs(exponent) < 500 else 0
+        step = step * 2.0**-exponent
         change = self.design(client).matvec(step)
         hindered = self.hinders(xp, change, self.targets(client)) ** 2
         squares = change * change if change.ndim == 1 else xp.sum(change * change, axis=1)
@@ -72,13 +79,31 @@ class LinearLoss(SecondOrder):
             nothing = xp.zeros_like(squares)
             squares, hindered = xp.where(s > 0, squares, nothing), xp.where(s > 0, hindered, nothing)
         client.count("losses", client.n_samples)
-        return _power_of_two(float(xp.sum(squares))), _power_of_two(float(xp.sum(hindered)))
+        columns = self._column_squares(client)
+        least = float(xp.sum(columns * (step * step if step.ndim == 1 else xp.sum(step * step, axis=1)))) * ROUNDED
+        sums = (float(xp.sum(squares)), float(xp.sum(hindered)))
+        found = [_power_of_two(one) * 4.0**exponent if not one <= least < math.inf else 0.0 for one in sums]
+        return found[0], found[1]
+
+    def _column_squares(self, client: Client) -> Array:
+        """Σ x² of each column, over the samples that count."""
+        xp, s = client.xp, client.sample_weight
+
+        def compute() -> Array:
+            ones = xp.ones(client.n_samples, dtype=xp.float64, device=device(client.y))
+            return self.design(client).squares(ones if s is None else xp.where(s > 0, ones, 0.0 * ones))
+
+        return client.cached((self, "column squares"), compute)
 
     def smoothness(self, client: Client) -> float:
         """A bound on λ_max(∇²f_j) for all w: curvature_bound · λ_max(Σ s x xᵀ / Σ s) + l2; infinite where none is."""
         if not np.isfinite(self.curvature_bound):
             return float("inf")
-        return self.curvature_bound * self._largest_of_gram(client) / client.weight + self.l2
+        return self.smoothness_where(client, self.curvature_bound)
+
+    def smoothness_where(self, client: Client, curvature: float) -> float:
+        """λ_max(∇²f_j) where ℓ has this curvature in every row."""
+        return curvature * self._largest_of_gram(client) / client.weight + self.l2
 
     def _largest_of_gram(self, client: Client) -> float:
         """λ_max(Σ s x xᵀ), kept; for many features from products, without the matrix, and then at most 0.1 % more."""

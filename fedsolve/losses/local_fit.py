@@ -33,7 +33,10 @@ def newton(
     w = anchor if start is None else start
     loss.predictor(client, w)
     with client.unwatched():  # where it goes from here only the client's own rows decide
-        return _damped(loss, client, w, anchor, pull, iterations, start is not None)
+        found = _damped(loss, client, w, anchor, pull, iterations, start is not None)
+    if pull and client.watch is not None:  # but a far anchor leads far: the answer is the gradient where it ends
+        loss.predictor(client, found)
+    return found
 
 
 def _damped(

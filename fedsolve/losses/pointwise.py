@@ -7,6 +7,7 @@ boosted ensemble can be built on the same ones.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import ClassVar
 
 from fedsolve.federation.client import Client
@@ -25,6 +26,8 @@ class Pointwise(ABC):
         curvature_bound: The supremum of d²ℓ/dη²; infinite where there is none.
         error_name: What `error` is called.
         link: What a model does with η to predict: "identity", "logistic", "softmax" or "exponential".
+        ceiling: The η above which ℓ is cut off, so that a step that is far too long has a finite value; no fit is
+            there.
     """
 
     quadratic: ClassVar[bool] = False
@@ -32,6 +35,7 @@ class Pointwise(ABC):
     curvature_bound: ClassVar[float]
     error_name: ClassVar[str] = "loss"
     link: ClassVar[str] = "identity"
+    ceiling: ClassVar[float] = float("inf")
 
     @abstractmethod
     def pointwise(self, xp: Namespace, eta: Array, y: Array) -> Array:
@@ -48,6 +52,13 @@ class Pointwise(ABC):
     @abstractmethod
     def check(self, client: Client) -> None:
         """Raise DataError if the client has targets that ℓ is not defined for."""
+
+    def hessian_weights(self, xp: Namespace, eta: Array, y: Array) -> Iterator[Array]:
+        """What each sample counts for in a Hessian: a number, or one for each of its blocks in columns, some blocks at
+        a time. Nothing comes where all count alike."""
+        weights = self.curvature(xp, eta, y)
+        if weights is not None:
+            yield weights
 
     def responses(self, xp: Namespace, eta: Array) -> Array:
         """What predictions η say about the target: its mean, or the probabilities of the classes. η itself by

@@ -27,6 +27,7 @@ class Poisson(LinearLoss):
     curvature_bound: ClassVar[float] = float("inf")
     error_name: ClassVar[str] = "mean deviance"
     link: ClassVar[str] = "exponential"
+    ceiling: ClassVar[float] = _CEILING
 
     def pointwise(self, xp: Namespace, eta: Array, y: Array) -> Array:
         return _mean(xp, eta) - y * eta

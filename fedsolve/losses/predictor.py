@@ -41,6 +41,8 @@ class LinearPredictor(Penalised):
         else:
             point, kept = last
             if point is w or same_point(point, w):
+                if client.watch is not None:  # what one loss may be told of, another may not
+                    client.watch.visit(self, client, w, kept)
                 return kept
             if point.shape != w.shape or point.dtype != w.dtype:  # weights like the last ones fit as those did
                 self._check_shape(client, design, "w", w)
@@ -48,8 +50,14 @@ class LinearPredictor(Penalised):
         if client.offset is not None:
             eta = eta + client.offset
         if client.watch is not None:
+            eta = client.watch.product(self, client, w, eta, client.offset)
             client.watch.visit(self, client, w, eta)
         return client.keep(key, w, eta)
+
+    def change(self, client: Client, design: Design, v: Array) -> Array:
+        """Xv, how predictions change along v."""
+        found = design.matvec(v)
+        return found if client.watch is None else client.watch.product(self, client, v, found, direction=True)
 
     def check_weights(self, client: Client, **arrays: Array) -> None:
         """Raise WrongType unless each array has the dtype and the shape that w has at this client.

@@ -89,7 +89,7 @@ class SecondOrder(FirstOrder):
         s, design = client.sample_weight, self.design(client)
         self.check_weights(client, v=v)
         client.count("products", client.n_samples)
-        r = self._curved(client, w, design.matvec(v))
+        r = self._curved(client, w, self.change(client, design, v))
         if s is not None:
             r = r * (s if r.ndim == 1 else s[:, None])
         product = design.rmatvec(r)
@@ -100,7 +100,7 @@ class SecondOrder(FirstOrder):
         """`row_product` less the penalty's part, which everyone knows: no pass over v beside the two products."""
         s, design = client.sample_weight, self.design(client)
         client.count("products", client.n_samples)
-        r = self._curved(client, w, design.matvec(v))
+        r = self._curved(client, w, self.change(client, design, v))
         if s is not None:
             r = r * (s if r.ndim == 1 else s[:, None])
         return design.rmatvec(r / client.weight)

@@ -7,6 +7,7 @@ the columns' units cancel; ½ (Σ_c b_c)² / k of the intercepts b where only th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -58,6 +59,14 @@ class Softmax(LinearLoss):
 
     def curvature(self, xp: Namespace, eta: Array, y: Array) -> Array | None:
         raise NotImplementedError("the classes are coupled: see _hessian")
+
+    def hessian_weights(self, xp: Namespace, eta: Array, y: Array) -> Iterator[Array]:
+        """p_a (δ_ab − p_b) of each sample for the classes a ≤ b, one a at a time, without the term that makes the
+        minimum unique, in which all count alike."""
+        P = _probabilities(xp, eta)
+        for a in range(self.classes):
+            itself = P[:, a : a + 1]
+            yield xp.concat([itself * (1.0 - itself), -itself * P[:, a + 1 :]], axis=1)
 
     def responses(self, xp: Namespace, eta: Array) -> Array:
         """The probability of each class."""

@@ -297,3 +297,10 @@ def largest_eigenvalue(matrix: Symmetric | Array) -> float:
 def norm(array: Array) -> float:
     """The Euclidean norm of all entries."""
     return float(np.linalg.norm(array))
+
+
+def rms(values: Array) -> float:
+    """The root mean square of all entries; none of them overflows on the way."""
+    found = to_numpy(values)
+    largest = float(np.abs(found).max(initial=0.0))
+    return largest and largest * float(np.sqrt(np.mean((found / largest) ** 2)))

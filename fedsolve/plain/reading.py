@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
@@ -365,7 +366,7 @@ def settable(value: type) -> list[Field[Any]]:
 
 
 def describe_fields(value: type, start: object = None) -> str:
-    """The hyper-parameters of a class in one line; defaults are those of `start` where it is given."""
+    """The hyper-parameters of a class in one line, as TOML; defaults are those of `start` where it is given."""
     said = []
     for field in settable(value):
         default = getattr(start, field.name) if start is not None else _default(field)
@@ -378,7 +379,14 @@ def _default(field: Field[Any]) -> Any:
 
 
 def _spelled(value: object) -> str:
+    """A default as TOML has it, but for a part, which is shown by its class."""
     if is_dataclass(value) and not isinstance(value, type):
         shown = (f for f in fields(value) if f.repr and getattr(value, f.name) != _default(f))
         return f"{type(value).__name__}({', '.join(f'{f.name}={getattr(value, f.name)!r}' for f in shown)})"
-    return "none" if value is None else repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_spelled, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return '"none"' if value is None else repr(value)

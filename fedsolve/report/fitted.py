@@ -14,6 +14,7 @@ from fedsolve.text import printable
 
 MOST_ROUNDS = 8  # that a cell lists one by one
 MOST_REASONS = 3
+NO_PART = "took no part"  # what the history says of a site that never joined, before the reason
 
 
 def what_was_fitted(run: Run, outcome: str | Sequence[str] | None = None, rows: int | None = None) -> Html:
@@ -62,8 +63,10 @@ def who_took_part(run: Run, clients: Sequence[Mapping[str, Any]]) -> Html:
     for row in run.history:
         for name, why in row.missing:
             missing[name][why].append(row.round)
+    never = {name: list(missing.pop(name, ())) for name in never_joined(run)}
     known = {str(one["name"]): one for one in clients}
     names = sorted(dict.fromkeys([*known, *asked, *missing]), key=lambda name: name not in missing)
+    names = [name for name in names if name not in never]
     lines = [
         [
             name,
@@ -73,10 +76,11 @@ def who_took_part(run: Run, clients: Sequence[Mapping[str, Any]]) -> Html:
         ]
         for name in names
     ]
+    lines += [[name, "–", "–", printable(why[0]) if why else NO_PART] for name, why in never.items()]
     silent = _silent(run)
-    parts: list[Html] = [_sentence(names, missing, silent)]
+    parts: list[Html] = [_sentence(names, missing, silent, never)]
     headings = [("site", False), ("rows", True), ("rounds answered", True), ("missing", False)]
-    parts.append(long_table(headings, lines, label="The sites that took part"))
+    parts.append(long_table(headings, lines, label="The sites of the run"))
     said = (
         "The start is round 0. A site that is not asked in a round, or is missing from it, is not in the round's sums. "
         "It may have answered what the fit needed and be missing from what only measured it."
@@ -108,14 +112,33 @@ def _silent(run: Run) -> list[str]:
     return [name for name in dict.fromkeys(name for record in records for name in record.asked) if name not in heard]
 
 
-def _sentence(names: Sequence[str], missing: Mapping[str, object], silent: Sequence[str]) -> Html:
+def never_joined(run: Run) -> list[str]:
+    """The sites that were asked to join, as those whose policy refuses the run, and have never answered anything."""
+    records = run.ledger.records
+    heard = {name for record in records for name in record.answered}
+    return [name for name in dict.fromkeys(name for record in records for name in record.asked) if name not in heard]
+
+
+def _absent(never: Mapping[str, Sequence[str]]) -> str:
+    """Who took no part, with the reason where that is not too long; empty if everybody did."""
+    if len(never) > MOST_REASONS:
+        return f" {printable(listed(list(never)))} {NO_PART}."
+    return "".join(f" {printable(name)} {printable(why[0]) if why else NO_PART}." for name, why in never.items())
+
+
+def _sentence(
+    names: Sequence[str], missing: Mapping[str, object], silent: Sequence[str], absent: Mapping[str, Sequence[str]]
+) -> Html:
     count = f"{len(names):,} site{'' if len(names) == 1 else 's'}"
-    if not missing:
+    if not missing and not absent:
         return paragraph(f"{count} took part, and nobody was missing from a round.")
+    if not missing:
+        said = f"{count} took part, and none of them was missing from a round.{_absent(absent)}"
+        return paragraph(element("strong", said))
     which = "each of them was" if len(missing) == len(names) > 1 else f"{len(missing):,} of them were"
     others = f"{'1 of them was' if len(missing) == 1 else which} missing from some round"
     never = f" {listed(silent)} never answered, and nothing of {_them(silent)} is in the model." if silent else ""
-    return paragraph(element("strong", f"{count} took part; {others}.{never}"))
+    return paragraph(element("strong", f"{count} took part; {others}.{never}{_absent(absent)}"))
 
 
 def _them(names: Sequence[str]) -> str:

@@ -15,6 +15,8 @@
     chosen.toml       of a selection: the run file with the values that were chosen
     checkpoint.bin    what `--resume` goes on from, with its ledger beside it
     submitted.json    of a run between sites: its id at the server
+    submit.lock       while `fedsolve submit` writes here: which process
+    submitter.json    at the server, of a run between sites: whose it is
 
 In ledger.csv, a name that a spreadsheet would take for a formula has an apostrophe before it. A comparison has a folder
 of these for each algorithm (and seed, where there are several), and one summary, figure and report above them; its
@@ -37,11 +39,12 @@ from fedsolve.federation.ledger import Entry, Ledger
 from fedsolve.loop.history import Row, Run
 from fedsolve.report.json_values import to_json
 from fedsolve.text import spreadsheet_cell
+from fedsolve.wire.lines import append_lines
 from fedsolve.wire.locks import is_locked
-from fedsolve.wire.storage import append_text, check_own_file, remove_leftovers, write_atomically, writing
+from fedsolve.wire.storage import check_own_file, remove_leftovers, write_atomically, writing
 
 CONFIG, HISTORY, LEDGER, MODEL = "config.toml", "history.jsonl", "ledger.csv", "model.npz"
-SUBMITTED = "submitted.json"
+SUBMITTED, SUBMIT_LOCK, OWNER = "submitted.json", "submit.lock", "submitter.json"
 CHOSEN = "chosen.toml"
 SUMMARY, FIGURE, REPORT, CHECKPOINT = "summary.json", "convergence.png", "report.html", "checkpoint.bin"
 HELD_OUT = "held_out.png"
@@ -72,7 +75,7 @@ class RunFolder:
         if (resume or force) and path.is_dir():
             folder._check_unused()
             remove_leftovers(path, OURS)
-        if path.is_dir() and any(path.iterdir()):
+        if path.is_dir() and any(each.name != SUBMIT_LOCK for each in path.iterdir()):
             if resume:
                 for name in OURS:  # before anything is computed, not when it is to be written
                     check_own_file(path / name)
@@ -97,7 +100,8 @@ class RunFolder:
 
     def _holds_a_run(self) -> bool:
         left_by_a_run = (self.path / SUMMARY).is_file() or (self.path / HISTORY).is_file()
-        return left_by_a_run or all(each.name in LEFT or each.is_dir() for each in self.path.iterdir())
+        known = (*LEFT, OWNER, SUBMIT_LOCK)
+        return left_by_a_run or all(each.name in known or each.is_dir() for each in self.path.iterdir())
 
     def _check_unused(self) -> None:
         for one in (self.path, *(each for each in self.path.iterdir() if each.is_dir())):
@@ -150,7 +154,7 @@ class RunFolder:
             kept = [line for line in self._known if json.loads(line)["round"] < row.round]
             write_atomically(self.path / HISTORY, _encoded(kept))
             self._known = None
-        append_text(self.path / HISTORY, to_json(row) + "\n")
+        append_lines(self.path / HISTORY, to_json(row) + "\n")
 
     def _lines(self) -> list[str]:
         path = self.path / HISTORY

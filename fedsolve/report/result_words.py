@@ -13,9 +13,12 @@ from fedsolve.inference.summarised import INTERCEPT
 from fedsolve.inference.summary_rows import Coefficient
 from fedsolve.loop.history import Run
 from fedsolve.losses import LinearLoss
+from fedsolve.report.fitted import never_joined
+from fedsolve.report.tables import listed
 from fedsolve.text import printable
 
 MOST_SAID = 3  # columns
+MOST_NAMED = 6  # of the others
 RATES = {"binomial": "odds", "Poisson": "rate"}
 
 
@@ -29,12 +32,23 @@ def _fit(run: Run, rows: int) -> list[str]:
     loss = getattr(run.algorithm, "loss", None)
     if run.status != "converged" or not isinstance(loss, LinearLoss):
         return []
+    never = never_joined(run)
+    absent = f"{printable(listed(never))} took no part" if never else ""
     if run.model_row.objective_share < 1 - 1e-12:
-        return ["The fit is complete, but not to the rows of all sites: some were lost during the run."]
+        said = "The fit is complete, but not to the rows of all sites: some were lost during the run"
+        return [f"{said}, and {absent}." if absent else f"{said}."]
     if includes_server(run.algorithm) or not rows:
-        return ["The fit is complete."]
+        return [f"The fit is complete; {absent}." if absent else "The fit is complete."]
     penalty = " with the same penalty" if loss.l2 or loss.l1 else ""
+    if absent:
+        whose = printable(listed(_joined(run)))
+        return [f"The fit is complete, and equals a fit to all {rows:,} rows of {whose} together{penalty}; {absent}."]
     return [f"The fit is complete, and equals a fit to all {rows:,} rows together{penalty}."]
+
+
+def _joined(run: Run) -> list[str]:
+    """The sites that have answered anything."""
+    return list(dict.fromkeys(name for record in run.ledger.records for name in record.answered))
 
 
 def _effects(run: Run, found: Summary, outcome: object) -> list[str]:
@@ -51,8 +65,19 @@ def _effects(run: Run, found: Summary, outcome: object) -> list[str]:
         return [f"No column has an effect whose {level} leaves out zero."]
     transform = getattr(run.model, "transform", None)
     said = [_effect(found, one, transform) for one in sure[:MOST_SAID]]
-    more = f" {len(sure) - MOST_SAID} more columns have an effect." if len(sure) > MOST_SAID else ""
+    more = _further([printable(one.name) for one in sure[MOST_SAID:]])
     return [f"{_whose(run, found, outcome)} {'; '.join(said)} ({level} in brackets).{more}"]
+
+
+def _further(names: Sequence[str]) -> str:
+    """That more columns have an effect, by name."""
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f" One more column has an effect: {names[0]}."
+    shown, others = names[:MOST_NAMED], len(names) - MOST_NAMED
+    named = f"{', '.join(shown)} and {others} more" if others > 0 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return f" {len(names)} more columns have an effect: {named}."
 
 
 def _whose(run: Run, found: Summary, outcome: object) -> str:

@@ -63,15 +63,22 @@ KNOWN: dict[str, type[object]] = {
     "summary": StandardErrors,
 }
 WARM_START = "warm start"  # the purpose of what ran first
+# Of a run of which the library has seen no more than the rounds.
+OWN_FILES = (
+    "Each site describes its columns and their categories in a site file of its own. What the sites told each other "
+    "before the run, to agree on these, did not pass through the run: it is not in its ledger, and not in this report. "
+)
+# Of a simulation, in which one run file describes the tables of all sites.
 AGREED = (
-    "Before the run, the sites had to agree on the run file, which declares the columns and their categories. For that "
-    "they told each other the names of their columns, how many rows they have, which categories and labels occur and "
-    "which are rare, rounded ranges of numbers, and where cells are missing: fedsolve init lists it for each site. "
+    "Before such a run, sites have to agree on the run file, which declares the columns and their categories. Where "
+    "fedsolve init makes it, they tell each other the names of their columns, how many rows they have, which "
+    "categories and labels occur and which are rare, rounded ranges of numbers, and where cells are missing: fedsolve "
+    "init lists it for each site. "
 )
 LIMITS = (
-    "Nothing else left a site, except the reason it gave where it could not answer. Replies are not encrypted against "
-    "the server and no noise is added: whoever runs the server can read each of them. Averages over many rows say "
-    "little of a single one; over few rows, or with many coefficients, they can say much."
+    "In the run itself nothing else left a site, except the reason it gave where it could not answer. Replies are not "
+    "encrypted against the server and no noise is added: whoever runs the server can read each of them. Averages over "
+    "many rows say little of a single one; over few rows, or with many coefficients, they can say much."
 )
 SIMULATED = (
     "This run was a simulation: the rows of all sites were on one computer. This is what would have left each site."
@@ -125,7 +132,7 @@ def section_parts(run: Run, level: int = 3) -> list[Html]:
         *parts,
         paragraph(said),
         *map(paragraph, meanings),
-        paragraph((AGREED if _is_declared(run) else "") + LIMITS + _whether_few(run)),
+        paragraph(_beforehand(run) + LIMITS + _whether_few(run)),
     ]
 
 
@@ -250,6 +257,13 @@ def _whether_few(run: Run) -> str:
     if rows[least] >= ROWS_PER_PARAMETER * coefficients:
         return f"{said}: three or more for each, which is not few."
     return f"{said}: fewer than three for each, which is few."
+
+
+def _beforehand(run: Run) -> str:
+    """What is known of what sites told each other before the run; empty if there was nothing to agree on."""
+    if not _is_simulated(run):
+        return OWN_FILES
+    return AGREED if _is_declared(run) else ""
 
 
 def _is_declared(run: Run) -> bool:

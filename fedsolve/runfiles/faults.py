@@ -12,11 +12,11 @@ from pydantic_core import ErrorDetails
 from fedsolve.runfiles.keys import Config
 
 
-def in_words(errors: list[ErrorDetails]) -> list[str]:
-    """A sentence for each key that is wrong."""
+def in_words(errors: list[ErrorDetails], tables: type[BaseModel] = Config) -> list[str]:
+    """A sentence for each key that is wrong, in a file that has these tables."""
     said: dict[str, str] = {}
     for each in _of_the_alternative_meant(errors):
-        key, sentence = _sentence(each)
+        key, sentence = _sentence(each, tables)
         said[key] = _joined(said[key], sentence) if key in said else sentence
     return list(said.values())
 
@@ -65,13 +65,14 @@ def _joined(first: str, second: str) -> str:
     return f"{head} or {other[1]}{mark}{got}" if mark and len(other) == 2 else first
 
 
-def _sentence(error: ErrorDetails) -> tuple[str, str]:
+def _sentence(error: ErrorDetails, tables: type[BaseModel]) -> tuple[str, str]:
     """The key, and what is wrong with it."""
-    path, model = _place(error["loc"])
+    path, model = _place(error["loc"], tables)
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        close = difflib.get_close_matches(path.rsplit(".", 1)[-1], model.model_fields, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(model.model_fields)}"
+        known = [field.alias or name for name, field in model.model_fields.items()]
+        close = difflib.get_close_matches(path.rsplit(".", 1)[-1], known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
         return path, f"{path} is not known, {hint}"
     if kind == "value_error":
         return path, f"{path}: {context['error']}" if path else str(context["error"])
@@ -80,9 +81,9 @@ def _sentence(error: ErrorDetails) -> tuple[str, str]:
     return path, said if kind in ("missing", "too_short") else f"{said}, got {_short(error['input'])}"
 
 
-def _place(location: tuple[int | str, ...]) -> tuple[str, type[BaseModel]]:
+def _place(location: tuple[int | str, ...], tables: type[BaseModel]) -> tuple[str, type[BaseModel]]:
     """The key as a user writes it, without pydantic's names of alternatives, and the model it stands in."""
-    model: type[BaseModel] = Config
+    model = tables
     path = ""
     for index, part in enumerate(location):
         if isinstance(part, int):

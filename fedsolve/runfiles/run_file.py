@@ -53,23 +53,28 @@ def read(path: Path) -> Config:
     return parse(read_text(path), str(path))
 
 
-def read_text(path: Path) -> str:
-    """What stands in the run file: UTF-8, with or without a byte order mark, and at most `MOST_TEXT` characters."""
+def read_text(path: Path, what: str = "run file") -> str:
+    """What stands in the run file: UTF-8, with or without a byte order mark, and at most `MOST_TEXT` characters.
+
+    what  what the file is called, where it is another one than a run file
+    """
     if path.is_file() and _DATA.search(path.name):
+        if what != "run file":
+            raise ConfigError(f"{path} is a data file, and this command takes a {what}")
         command = shlex.join(["fedsolve", "init", str(path), "--target", "COLUMN"])
         raise ConfigError(f"{path} is a data file, and this command takes a run file; write one with: {command}")
     try:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(MOST_TEXT + 1)
     except FileNotFoundError:
-        raise ConfigError(f"there is no run file {path}{near_files(path)}") from None
+        raise ConfigError(f"there is no {what} {path}{near_files(path)}") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"the run file {path} is not UTF-8 text ({error}); save it as UTF-8") from None
+        raise ConfigError(f"the {what} {path} is not UTF-8 text ({error}); save it as UTF-8") from None
     except OSError as error:
-        raise ConfigError(f"the run file {path} cannot be read: {error}") from None
+        raise ConfigError(f"the {what} {path} cannot be read: {error}") from None
     if len(text) > MOST_TEXT:
         raise ConfigError(
-            f"the run file {path} has more than {MOST_TEXT:,} characters, more than any run file needs; is it the data?"
+            f"the {what} {path} has more than {MOST_TEXT:,} characters, more than any {what} needs; is it the data?"
         )
     return text
 
@@ -81,6 +86,11 @@ def parse(text: str, name: str = "run file") -> Config:
         empty = ConfigError(f"{name} is empty; every key is in docs/run-file.md, and this is a small run file:")
         empty.add_note(MINIMAL)
         raise empty
+    if "sites" in tables and "data" not in tables:
+        raise ConfigError(
+            f"{name} has [sites] and no [data]: it is the server's half of a run between sites, for `fedsolve submit` "
+            "and `fedsolve consent`. This command is for simulations"
+        )
     try:
         return Config.model_validate(tables)
     except ValidationError as error:

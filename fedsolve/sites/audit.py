@@ -3,11 +3,15 @@
 `event` says what a line is: "run" (a run was accepted, with what it may ask), "sent" (a reply), "refused" (what the
 policy did not allow, with the rule), "failed" (an answer that says what went wrong). If the log cannot be written, no
 reply leaves. The log holds shapes, sizes and hashes of what was sent, and none of its numbers.
+
+A line that is not whole is of a write that failed or of a process that died, before its reply could leave. Readers skip
+it.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,10 +22,14 @@ import numpy as np
 
 from fedsolve.errors import DataError, StorageError
 from fedsolve.numerics.structured_arrays import STRUCTURED
+from fedsolve.text import printable
 from fedsolve.typing import Value
-from fedsolve.wire.storage import append_text
+from fedsolve.wire.lines import append_lines
+from fedsolve.wire.messages import MOST_TEXT
 
 Line = dict[str, object]
+
+_BEGINNING = '{"time": "'  # of every line
 
 
 @dataclass
@@ -57,50 +65,132 @@ class AuditLog:
 
     def write(self, event: str, run: str, **facts: object) -> Line:
         """Add a line, and see that it is on disk. Raises StorageError if it cannot be written."""
-        line: Line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, "run": run, **facts}
+        told = {name: _bounded(fact) for name, fact in facts.items()}
+        line: Line = {"time": _in_text(datetime.now(UTC)), "event": event, "run": run, **told}
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"{self.path.parent} cannot be made: {error.strerror or error}") from error
-        append_text(self.path, json.dumps(line, ensure_ascii=False) + "\n", sync=True)
+        append_lines(self.path, json.dumps(line, ensure_ascii=False) + "\n", sync=True)
         return line
 
     def spent(self, run: str) -> Spent:
         """What a run has been given so far, restarts included."""
-        found = Spent()
-        if self.path.exists():
-            for line in read_log(self.path):
-                if line.get("run") == run:
-                    found.note(line)
-        return found
+        found = Tally(self.path, run)
+        found.read()
+        return found.spent
 
     def recent_runs(self, hours: float = 24.0) -> set[str]:
-        """The runs that began here of late."""
-        since = (datetime.now(UTC) - timedelta(hours=hours)).isoformat(timespec="milliseconds")
-        lines = read_log(self.path) if self.path.exists() else ()
-        return {str(line["run"]) for line in lines if line["event"] == "run" and str(line.get("time")) >= since}
+        """The runs that began here of late, or were refused because of what the rows are."""
+        found = Tally(self.path, "", hours)
+        found.read()
+        return found.recent
+
+
+class Tally:
+    """What a log says that bears on one run: what this run has been given, and which runs began of late.
+
+    Each line is read once: `read` takes in what was added since. The runs of late include those that were refused
+    because of what the rows are: that says something too. A clock that was ahead has left lines of the future. They
+    were written before the next line that is not, so they count by that one's time; without such a line, as of now.
+    """
+
+    def __init__(self, path: Path, run: str, hours: float = 24.0) -> None:
+        self.path, self.run, self.hours = path, run, hours
+        self._forget()
+
+    def _forget(self) -> None:
+        self.spent = Spent()
+        self._recent, self._ahead = set[str](), set[str]()
+        self._file = self._end = self._lines = 0
+
+    @property
+    def recent(self) -> set[str]:
+        """The runs of late."""
+        return self._recent | self._ahead
+
+    def read(self) -> None:
+        """Take in the lines that were added. Raises StorageError for a log that cannot be read, and DataError for one
+        that has a line which is none."""
+        now = datetime.now(UTC)
+        until, since = _in_text(now), _in_text(now - timedelta(hours=self.hours))
+        try:
+            with self.path.open("rb") as file:
+                found = os.fstat(file.fileno())
+                if found.st_ino != self._file or found.st_size < self._end:  # another file than before
+                    self._forget()
+                    self._file = found.st_ino
+                file.seek(self._end)
+                for raw in file:
+                    line = _whole_line(raw, self.path, self._lines + 1)
+                    if line is None and not raw.endswith(b"\n"):
+                        break  # somebody is just writing it
+                    self._end, self._lines = self._end + len(raw), self._lines + 1
+                    if line is not None:
+                        self._note(line, since, until)
+        except FileNotFoundError:
+            self._forget()
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be read: {error.strerror or error}") from error
+
+    def _note(self, line: Line, since: str, until: str) -> None:
+        if line.get("run") == self.run:
+            self.spent.note(line)
+        counts = line["event"] == "run" or line.get("rows") is True
+        time, began = str(line.get("time", "")), {str(line.get("run"))} if counts else set[str]()
+        if time > until:
+            self._ahead |= began
+            return
+        if time >= since:
+            self._recent |= self._ahead | began
+        self._ahead.clear()
+
+
+def _in_text(time: datetime) -> str:
+    return time.isoformat(timespec="milliseconds")
+
+
+def _bounded(fact: object) -> object:
+    """A fact whose texts have a length that a log can bear: some are made of what a server sent."""
+    if isinstance(fact, str):
+        return printable(fact, MOST_TEXT)
+    if isinstance(fact, list):
+        return [_bounded(one) for one in fact]
+    return {name: _bounded(one) for name, one in fact.items()} if isinstance(fact, dict) else fact
 
 
 def read_log(path: Path) -> Iterator[Line]:
-    """The lines of a log. Raises DataError, with its number, for one that is none; a last line that was cut off when
-    the power failed is left out."""
+    """The whole lines of a log. Raises DataError, with its number, for a line that was never one of a log."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"the audit log {path} cannot be read: {error}") from None
-    lines = text.split("\n")
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            found = json.loads(line)
-        except ValueError:
-            if number == len(lines):
-                return
-            raise DataError(f"{path}, line {number}: this is no line of an audit log") from None
-        if not isinstance(found, dict) or "event" not in found:
-            raise DataError(f"{path}, line {number}: this is no line of an audit log")
-        yield found
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                line = _whole_line(raw, path, number)
+                if line is not None:
+                    yield line
+    except OSError as error:
+        raise DataError(f"the audit log {path} cannot be read: {error.strerror or error}") from None
+
+
+def _whole_line(raw: bytes, path: Path, number: int) -> Line | None:
+    """The line that some bytes are, up to a line's end or that of the file; None for an empty or an unfinished one."""
+    text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
+    if not text.strip():
+        return None
+    found = _line_in(text)
+    is_cut = text.startswith(_BEGINNING) or _BEGINNING.startswith(text) or not raw.endswith(b"\n")
+    if found is None and not is_cut:
+        raise DataError(f"{path}, line {number}: this is no line of an audit log")
+    return found
+
+
+def _line_in(text: str) -> Line | None:
+    """The line that a text is, or that follows an unfinished one in it; None if there is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        after = text.rfind(_BEGINNING)  # in the texts of a line its quotes would be escaped
+        return _line_in(text[after:]) if after > 0 else None
+    return found if isinstance(found, dict) and "event" in found else None
 
 
 def shape_of(value: Value) -> object:

@@ -20,7 +20,11 @@ class AuditedRun:
     last: str = ""
     starts: int = 0
     rows: int | None = None
+    algorithm: str | None = None
+    target: list[str] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
     may_send: list[str] = field(default_factory=list)
+    stays: list[str] = field(default_factory=list)
     sent: dict[str, Replies] = field(default_factory=dict)
     replies: int = 0
     bytes: int = 0
@@ -33,9 +37,13 @@ class AuditedRun:
         match line:
             case {"event": "run"}:
                 self.starts += 1
-                rows, may = line.get("rows"), line.get("may_send")
+                rows, algorithm, target = line.get("rows"), line.get("algorithm"), line.get("target")
                 self.rows = rows if isinstance(rows, int) else None
-                self.may_send = [str(one) for one in may] if isinstance(may, list) else []
+                self.algorithm = str(algorithm) if algorithm else None
+                self.target = [target] if isinstance(target, str) else _texts(target)
+                self.columns, self.may_send, self.stays = (
+                    _texts(line.get(name)) for name in ("columns", "may_send", "stays")
+                )
             case {"event": "sent", "calls": list(calls)}:
                 self.replies += 1
                 self.bytes += amount if isinstance(amount := line.get("bytes"), int) else 0
@@ -59,8 +67,13 @@ class AuditedRun:
             "last": self.last,
             "starts": self.starts,
             "rows": self.rows,
+            "algorithm": self.algorithm,
+            "target": self.target,
+            "columns": self.columns,
             "replies": self.replies,
             "bytes": self.bytes,
+            "may_send": self.may_send,
+            "stays": self.stays,
             "sent": [
                 {"what": what, "times": one.times, "numbers_least": one.least, "numbers_most": one.most}
                 for what, one in self.sent.items()
@@ -69,10 +82,20 @@ class AuditedRun:
             "failed": dict(self.failed),
         }
 
+    def about(self) -> str:
+        """The algorithm, what it predicts and from which columns; empty for a log of an earlier version."""
+        if self.algorithm is None or not self.target:
+            return ""
+        return f"{self.algorithm}, to predict {', '.join(self.target)} from {', '.join(self.columns) or 'its columns'}"
+
     def title(self) -> str:
         """When, how much, and from how many rows."""
         rows = "" if self.rows is None else f", from {self.rows:,} rows"
         return f"{self.first[:16].replace('T', ' ')}: {self.replies} replies, {size(self.bytes)}{rows}"
+
+
+def _texts(value: object) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []
 
 
 def audited(lines: Iterable[Line]) -> list[AuditedRun]:

@@ -7,20 +7,29 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fedsolve.algorithms import FFGB, FedDyn, FedProx, FedSplit
 from fedsolve.data.centring import Centred
 from fedsolve.data.preprocessing import Preprocess
+from fedsolve.descent.line_search import Armijo
+from fedsolve.diagnose.input_distances import InputDistance
 from fedsolve.errors import PolicyRefusal
 from fedsolve.federation.client import Client
 from fedsolve.federation.joining import Joining
-from fedsolve.inference.client_sums import held_rows
 from fedsolve.inference.evaluation import Evaluation
-from fedsolve.inference.remembered_model import Remembered, recall
+from fedsolve.inference.federation_gain import FederationGain
 from fedsolve.inference.sent_model import SentModel
+from fedsolve.inference.standard_errors import StandardErrors
 from fedsolve.learners import Stumps, Trees
 from fedsolve.learners.shared_bins import SharedBins
-from fedsolve.losses import LinearLoss, Loss, Pointwise
+from fedsolve.local import Adam, ProximalSteps
+from fedsolve.local.linear_systems import SystemSolver
+from fedsolve.losses import LinearLoss, Loss
+from fedsolve.numerics.linalg import to_numpy
 from fedsolve.sites.audit import Spent
+from fedsolve.sites.by_row import weights_by_row
 from fedsolve.sites.consent import is_refused
+from fedsolve.sites.digits import check_direction, check_reply
+from fedsolve.sites.numbers_sent import floats_in, has_matrix, numbers_in
 from fedsolve.sites.point_log import PointLog
 from fedsolve.sites.policy import Policy
 from fedsolve.sites.row_guard import RowGuard
@@ -32,6 +41,15 @@ from fedsolve.wire.messages import Route
 # is not listed here is taken for a point before the step begins, also one of an algorithm that is still to be written;
 # what a step makes of directions is judged when it looks at rows there.
 DIRECTIONS = frozenset({"g", "d", "r", "v", "p", "c", "step", "units", "mean", "centre", "scale"})
+# Arguments that are other numbers altogether, in steps of this library that are known: with so many columns as there
+# are of them they have the shape of a model by chance. What the rows are asked at is judged at the rows.
+NO_POINTS: Mapping[type, frozenset[str]] = {
+    Armijo: frozenset({"steps"}),
+    InputDistance: frozenset({"means", "V", "pooled", "rows"}),
+    Evaluation: frozenset({"edges", "line"}),
+    SharedBins: frozenset({"bounds", "starts", "edges"}),
+    FFGB: frozenset({"news"}),
+}
 FEW_NUMBERS = 64  # that every reply may have, however small the table
 
 
@@ -56,8 +74,11 @@ class CallGuard:
         self.rows = RowGuard(policy, client, learned)
         self.held = None if client.held is None else RowGuard(policy, client.held, held)
         client.watch = self.rows
+        if client.held is not None:
+            client.held.watch = self.held
         loss = getattr(protocols.get("algorithm"), "loss", None)
         self.loss = loss if isinstance(loss, Loss) else None
+        self.boosts = isinstance(protocols.get("algorithm"), FFGB)
         self._asked: Counter[str] = Counter()  # of the request that is being answered
 
     def request(self) -> None:
@@ -86,30 +107,46 @@ class CallGuard:
             raise PolicyRefusal("directions", f"{step} has been answered {self._answered(step)} times in this run")
         if isinstance(protocol, SharedBins):
             self._check_counts()
+        if isinstance(protocol, Evaluation | FederationGain):
+            self._check_evaluations()
         self._asked[step] += 1
-        self.rows.begin()
+        self._begin()
         if isinstance(self.loss, LinearLoss) and any(isinstance(one, SentModel) for one in arguments.values()):
             raise PolicyRefusal("models", f"{step} came with a model of another kind than the run's")
         loss = getattr(protocol, "loss", None) or self.loss
         if isinstance(loss, LinearLoss) and not isinstance(protocol, Preprocess | Centred):
-            self._check_point(loss, arguments, client)
-        if isinstance(protocol, Evaluation) and "line" in arguments:
-            self._check_line(protocol, arguments["w"], np.asarray(arguments["line"]), client)
+            self._check_size(loss, client)
+            none = {name for kind, names in NO_POINTS.items() if isinstance(protocol, kind) for name in names}
+            given = {name: value for name, value in arguments.items() if name not in none}
+            self._check_point(loss, given, client)
+            self._check_step(loss, protocol, given.get("step_size"), client)
+        if isinstance(protocol, StandardErrors) and route[1] == "sums":
+            self._check_products(protocol, arguments["w"], client)
+
+    def _begin(self) -> None:
+        for rows in filter(None, (self.rows, self.held)):
+            rows.begin()
 
     def _answered(self, step: str) -> int:
         return self.spent.steps[step] + self._asked[step]
 
     def after(self, route: Route, protocol: object, reply: Part, client: Client) -> None:
         """Raise PolicyRefusal for a reply that does not leave."""
+        for rows in filter(None, (self.rows, self.held)):
+            rows.end()
         if isinstance(protocol, Joining | Evaluation | SharedBins):  # what they count has rules of its own
             return
         cells = client.n_samples * client.X.shape[1]
         most = max(FEW_NUMBERS, int(self.policy.share_of_cells * cells))
-        if reply.scalars > most:
+        for one in floats_in(reply.value):
+            check_reply(one)
+        numbers = numbers_in(reply.value)
+        if numbers > most:
+            instead = "; FedNewtonCG asks for vectors, and for no matrix" if has_matrix(reply.value) else ""
             raise PolicyRefusal(
                 "share_of_cells",
-                f"a reply of {reply.scalars:,} numbers to {type(protocol).__name__}.{route[1]}, and at most {most:,} "
-                f"leave, {self.policy.share_of_cells:g} for each of the {cells:,} cells here",
+                f"a reply of {numbers:,} numbers to {type(protocol).__name__}.{route[1]}, and at most {most:,} "
+                f"leave, {self.policy.share_of_cells:g} for each of the {cells:,} cells here{instead}",
             )
 
     def _check_counts(self) -> None:
@@ -117,58 +154,95 @@ class CallGuard:
         if sum(self._answered(one) for one in kinds) >= self.policy.counts:
             raise PolicyRefusal("counts", f"rows have been counted {self.policy.counts} times for this run")
 
+    def _check_evaluations(self) -> None:
+        kinds = (Evaluation.__name__, FederationGain.__name__)
+        steps = {one for one in (*self.spent.steps, *self._asked) if one.partition(".")[0] in kinds}
+        if sum(self._answered(one) for one in steps) >= self.policy.evaluations:
+            raise PolicyRefusal(
+                "evaluations",
+                f"models have been judged {self.policy.evaluations} times for this run, which counts rows on either "
+                "side of a threshold: judge less often, by a larger every",
+            )
+
     def _check_rows(self, client: Client) -> None:
         held = client.held
         for what, count in (("learn from", client.n_samples), ("judge by", None if held is None else held.n_samples)):
             if count is not None and count < self.policy.min_rows:
                 raise PolicyRefusal("min_rows", f"there are fewer than {self.policy.min_rows} rows to {what} here")
 
-    def _check_point(self, loss: LinearLoss, arguments: Mapping[str, Value], client: Client) -> None:
-        counts = client.counts
-        shape = loss.shape(client.design.shape[1], tuple(client.y.shape[1:]))
-        parameters, most = int(np.prod(shape)), self.policy.parameters_per_row * client.n_samples
+    def _check_size(self, loss: LinearLoss, client: Client) -> None:
+        parameters = int(np.prod(_shape(loss, client)))
+        most = self.policy.parameters_per_row * client.n_samples
         if parameters > most:
+            what = "boosting by so many columns counts as" if self.boosts else "the model has"
             raise PolicyRefusal(
                 "parameters_per_row",
-                f"the model has {parameters} parameters, and with {client.n_samples} rows at most {int(most)} are "
-                "fitted here",
+                f"{what} {parameters} parameters, and with {client.n_samples} rows at most {int(most)} are fitted "
+                "here: leave columns out, or join levels of categories",
             )
+
+    def _check_point(self, loss: LinearLoss, arguments: Mapping[str, Value], client: Client) -> None:
+        counts, shape = client.counts, _shape(loss, client)
         for name, value in arguments.items():
-            for point in _points(name, value, shape):
+            if name in DIRECTIONS:
+                for one in floats_in(value):
+                    check_direction(one)
+                continue
+            for point in _points(value, shape):
                 if not np.isfinite(point).all():
                     raise PolicyRefusal("largest_loss", "a point came that is not finite")
+                self.rows.begin()
                 loss.predictor(client, client.localise(point))  # of which the guard of the rows is told
-        size = arguments.get("step_size")
-        if isinstance(size, float | int) and not size * loss.smoothness(client) <= self.policy.largest_step:
-            raise PolicyRefusal(
-                "largest_step",
-                f"a local step of {size:g}, over {self.policy.largest_step:g} times what the curvature here allows",
-            )
         client.counts = counts  # what the policy computes is not the run's
         self.rows.begin()
 
-    def _check_line(self, protocol: Evaluation, w: Value, line: np.ndarray, client: Client) -> None:
-        """A calibration moves and stretches what a model predicts: that is a point as well."""
-        guard, loss = self.held if protocol.rows == "held" else self.rows, protocol.loss
-        if guard is None or line.shape != (2,) or not isinstance(loss, Pointwise):
+    def _check_step(self, loss: LinearLoss, protocol: object, size: Value | None, client: Client) -> None:
+        """Judge how far a local solver is told to go. Where it ends is judged at the rows, whatever the solver is."""
+        local = getattr(protocol, "local", None)
+        if not isinstance(size, float | int) or isinstance(local, Adam | ProximalSteps):
+            return  # Adam's steps have a length of their own, and proximal steps use none
+        if local is None and isinstance(protocol, FedDyn | FedProx | FedSplit):  # these then solve exactly
             return
-        rows, counts = guard.client, guard.client.counts
-        if isinstance(w, Remembered):
-            recall(w, client, rows)
-        guard.judge(loss, rows, line[0] + line[1] * held_rows(loss, rows, w).eta)
-        guard.client.counts = counts
+        counts = client.counts
+        usual = 1.0 if isinstance(local, SystemSolver) else _smoothness(loss, client)
+        if not size * usual <= self.policy.largest_step:
+            raise PolicyRefusal(
+                "largest_step",
+                f"a local step of {size:g}, over {self.policy.largest_step:g} times what the curvature here allows; "
+                "standardise the columns, or give the solver a smaller step_size",
+            )
+        client.counts = counts
+
+    def _check_products(self, protocol: StandardErrors, w: Value, client: Client) -> None:
+        counts, point = client.counts, client.localise(w)
+        protocol.loss.check_weights(client, w=point)
+        eta = protocol.loss.predictor(client, point)
+        self.rows.judge_products(protocol.loss, client, eta, protocol.weights == "reliability")
+        client.counts = counts
 
 
-def _points(name: str, value: Value, shape: tuple[int, ...]) -> list[Array]:
-    """The points among the arguments of a step: arrays in the shape of the model, or stacks of them."""
-    if name in DIRECTIONS:
-        return []
+def _smoothness(loss: LinearLoss, client: Client) -> float:
+    """What local steps are measured by: a bound on the curvature, or, of counts, which have none, the curvature where
+    each row is predicted their mean, as a model without columns does."""
+    if loss.link != "exponential":
+        return loss.smoothness(client)
+    s = weights_by_row(client)
+    return loss.smoothness_where(client, float(s @ to_numpy(client.y)) / float(s.sum()))
+
+
+def _shape(loss: LinearLoss, client: Client) -> tuple[int, ...]:
+    return loss.shape(client.design.shape[1], tuple(client.y.shape[1:]))
+
+
+def _points(value: Value, shape: tuple[int, ...]) -> list[Array]:
+    """The points in an argument of a step: arrays in the shape of the model, or stacks of them."""
     if isinstance(value, tuple | list):
-        return [point for one in value for point in _points(name, one, shape)]
+        return [point for one in value for point in _points(one, shape)]
     if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
         return []
-    if value.shape == shape:
-        return [value]
-    if value.ndim == len(shape) + 1 and value.shape[1:] == shape:
-        return list(value)
+    flat = int(np.prod(shape))
+    if value.shape in (shape, (flat,)):
+        return [value.reshape(shape)]
+    if value.ndim >= 2 and value.shape[1:] in (shape, (flat,)):
+        return [one.reshape(shape) for one in value]
     return []

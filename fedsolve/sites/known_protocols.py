@@ -6,6 +6,7 @@ listed here builds nothing, and nothing is ever imported for one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -43,6 +44,9 @@ ON_REQUEST: tuple[type, ...] = (
 )
 
 _PROTOCOL = "protocol"
+_MOST = 100  # protocols in one run
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_OF_STOPPING = re.compile(r"stopping\.\d{1,3}(\.[a-z_]{1,64}){0,8}")  # as the loop calls its rules
 
 
 @cache
@@ -82,8 +86,23 @@ def described(protocols: Mapping[str, object]) -> dict[str, Plain]:
 
 
 def built(plain: Mapping[str, Plain]) -> dict[str, object]:
-    """The protocols again, with those among their fields."""
+    """The protocols again, with those among their fields. Raises ConfigError for a name that is, or could be, that of
+    another one's field: a field is what its owner says, and nothing in the terms may stand in its place."""
+    if len(plain) > _MOST:
+        raise ConfigError(f"the terms name {len(plain)} protocols; a run has at most {_MOST}")
     found: dict[str, object] = {}
     for name, table in plain.items():
+        _check_name(name, plain)
         found.update(collect(name, _READER.build(_PROTOCOL, table, name)))
     return found
+
+
+def _check_name(name: str, names: Mapping[str, Plain]) -> None:
+    if not _NAME.fullmatch(name) and not _OF_STOPPING.fullmatch(name):
+        raise ConfigError(f"{name!r} is no name of a protocol: letters, digits, - and _, beginning with a letter")
+    parts = name.split(".")
+    for owner in (".".join(parts[:count]) for count in range(1, len(parts))):
+        if owner in names:
+            raise ConfigError(
+                f"the terms name {name!r}, which is a field of {owner!r}: {owner!r} itself says what it is"
+            )

@@ -23,7 +23,12 @@ from fedsolve.wire import sealed_files as sealed
 from fedsolve.wire.locks import FileLock
 from fedsolve.wire.storage import decode_values, encode_values, reading, remove_leftovers, write_atomically, writing
 
+_HALF = ".forgotten-"  # what the folder of a run is called while it is being removed
 PATIENCE = 10.0  # seconds to wait while another process writes
+
+
+class SiteChanged(StorageError):
+    """A site is not what it was when a run began there."""
 
 
 class RunStore:
@@ -37,38 +42,14 @@ class RunStore:
         self.folder = folder
         self.token = secrets.token_hex(16)
         self._lock = FileLock(folder / "lock")
-        with writing(folder):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self._alone():
-            remove_leftovers(folder, ("agreed.json", "owner", "memory"))
-            self._check_agreed({"library": library.__version__, **agreed})
+        with _opened(folder, self._lock):
+            _agree(folder, agreed)
             write_atomically(folder / "owner", self.token.encode())
-
-    def _check_agreed(self, agreed: Mapping[str, str]) -> None:
-        path = self.folder / "agreed.json"
-        if not os.path.lexists(path):
-            write_atomically(path, json.dumps(dict(agreed), indent=1).encode())
-            return
-        try:
-            with reading(path) as (file, _):
-                before = json.loads(file.read())
-        except (OSError, ValueError) as error:
-            raise StorageError(f"{path} cannot be read: {error}; begin a new run") from error
-        for what, mark in agreed.items():
-            if before.get(what) != mark:
-                raise StorageError(
-                    f"the {what} of this site changed since the run began, so it takes no further part in it; restore "
-                    "what was there, or begin a new run"
-                )
 
     def write(self, attempt: int, versions: Mapping[int, dict[str, Value]]) -> None:
         """Replace the stored versions; the old ones stay if that fails."""
         payload = encode_values(attempt, dict(versions))
-        with self._alone():
-            if self._owner() != self.token:
-                raise StorageError(
-                    "another process of this site has taken over this run; this one neither writes nor answers any more"
-                )
+        with self.owned():
             write_atomically(self.folder / "memory", *sealed.seal(sealed.MEMORY, payload))
 
     def read(self, types: frozenset[type]) -> tuple[int, dict[int, dict[str, Value]]]:
@@ -87,34 +68,89 @@ class RunStore:
             raise StorageError(f"the memory of this run cannot be read: {said}; begin a new run") from error
         return attempt, versions
 
-    def _owner(self) -> str:
-        with reading(self.folder / "owner") as (file, _):
-            return file.read().decode(errors="replace")
-
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One process of this site at a time. A process that dies releases the lock."""
-        until = time.monotonic() + PATIENCE
-        with writing(self._lock.path):
-            while not self._lock.acquire():
-                if time.monotonic() > until:
-                    raise StorageError(f"{self._lock.path} has been held by another process for {PATIENCE:g} s")
-                time.sleep(0.01)
-        try:
+    def owned(self) -> Iterator[None]:
+        """What only the owner does; meanwhile no other process takes over. Raises StorageError if one has."""
+        with _alone(self._lock):
+            with reading(self.folder / "owner") as (file, _):
+                owner = file.read().decode(errors="replace")
+            if owner != self.token:
+                raise StorageError(
+                    "another process of this site has taken over this run; this one neither writes nor answers any more"
+                )
             yield
-        finally:
-            self._lock.release()
+
+
+def check_agreed(folder: Path, agreed: Mapping[str, str]) -> None:
+    """Keep what a run came with, as far as it is known yet. Raises SiteChanged if it came with something else
+    before."""
+    with _opened(folder, FileLock(folder / "lock")):
+        _agree(folder, agreed)
+
+
+@contextmanager
+def _opened(folder: Path, lock: FileLock) -> Iterator[None]:
+    """The folder of a run, for one process at a time."""
+    with writing(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _alone(lock):
+        remove_leftovers(folder, ("agreed.json", "owner", "memory", "transform.json", "functions.json"))
+        yield
+
+
+def _agree(folder: Path, agreed: Mapping[str, str]) -> None:
+    path, now = folder / "agreed.json", {"library": library.__version__, **agreed}
+    before: dict[str, str] = {}
+    if os.path.lexists(path):
+        try:
+            with reading(path) as (file, _):
+                before = json.loads(file.read())
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{path} cannot be read: {error}; begin a new run") from error
+    for what, mark in now.items():
+        if before.get(what, mark) != mark:
+            raise SiteChanged(
+                f"the {what} of this site changed since the run began, so it takes no further part in it; restore "
+                "what was there and resume the run, or begin a new one"
+            )
+    if before != {**before, **now}:
+        write_atomically(path, json.dumps({**before, **now}, indent=1).encode())
+
+
+@contextmanager
+def _alone(lock: FileLock) -> Iterator[None]:
+    """One process of this site at a time. A process that dies releases the lock."""
+    until = time.monotonic() + PATIENCE
+    with writing(lock.path):
+        while not lock.acquire():
+            if time.monotonic() > until:
+                raise StorageError(f"{lock.path} has been held by another process for {PATIENCE:g} s")
+            time.sleep(0.01)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def forget_runs(folder: Path, days: float) -> list[str]:
-    """Remove the folders of runs in which nothing was written for so many days; returns their names."""
+    """Remove the folders of runs in which nothing was written for so many days; returns their names. A run that a
+    process is just writing to stays, and so does whatever is no folder of a run."""
     gone: list[str] = []
-    if not folder.is_dir():
-        return gone
-    for one in sorted(folder.iterdir()):
-        memory = one / "memory"
-        newest = max((path.stat().st_mtime for path in (memory, one) if path.exists()), default=0.0)
-        if one.is_dir() and not one.is_symlink() and time.time() - newest > days * 86400:
-            shutil.rmtree(one)
-            gone.append(one.name)
+    with writing(folder):
+        for one in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if one.name.startswith(_HALF):  # of a call that was cut short
+                shutil.rmtree(one)
+            elif not one.is_symlink() and (one / "agreed.json").is_file() and time.time() - _newest(one) > days * 86400:
+                lock = FileLock(one / "lock")
+                if lock.acquire():
+                    half = folder / f"{_HALF}{one.name}"  # so that no run is ever there in part
+                    one.rename(half)
+                    lock.release()
+                    shutil.rmtree(half)
+                    gone.append(one.name)
     return gone
+
+
+def _newest(folder: Path) -> float:
+    """When something was written last, in seconds since the epoch."""
+    return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))

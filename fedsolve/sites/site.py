@@ -3,91 +3,114 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 import numpy as np
 
-from fedsolve.errors import (
-    FedsolveError,
-    LinkExceeded,
-    MemoryLost,
-    NotRemembered,
-    PolicyRefusal,
-    ProtocolMismatch,
-    StorageError,
-    WireError,
-)
+from fedsolve.errors import PolicyRefusal, StorageError, WireError
+from fedsolve.federation.client_owner import Guard
 from fedsolve.federation.client_runtime import Runtime, failure_of
 from fedsolve.federation.joining import Joining
+from fedsolve.sites.agreed_transform import AgreedTransform
+from fedsolve.sites.alone import alone
 from fedsolve.sites.audit import AuditLog, shape_of
 from fedsolve.sites.call_guard import CallGuard
-from fedsolve.sites.consent import check_batches, check_terms, what_leaves, words_of
-from fedsolve.sites.own_draws import own_key
+from fedsolve.sites.column_guard import ColumnGuard
+from fedsolve.sites.consent import asked_for, consented, what_leaves, what_stays, words_of
+from fedsolve.sites.cut_log import CutLog
+from fedsolve.sites.fill_log import FillLog
+from fedsolve.sites.function_guard import FunctionGuard
+from fedsolve.sites.guards import Guards
+from fedsolve.sites.heard_functions import HeardFunctions
+from fedsolve.sites.numbers_sent import numbers_in
+from fedsolve.sites.own_draws import OwnDraws, own_key
 from fedsolve.sites.point_log import PointLog
-from fedsolve.sites.row_sets import check_row_sets
-from fedsolve.sites.run_store import RunStore
+from fedsolve.sites.row_sets import keep_sets, known_sets, with_used
+from fedsolve.sites.run_store import RunStore, check_agreed
 from fedsolve.sites.site_data import SiteRows, load_rows
 from fedsolve.sites.site_file import SiteFile
+from fedsolve.sites.sizes import check_sizes
+from fedsolve.sites.starting import Attempt, written_down
 from fedsolve.sites.terms import Terms
+from fedsolve.sites.told import say_here, told_failure
+from fedsolve.sites.tried_sets import note_tried
 from fedsolve.wire import encoding as wire
+from fedsolve.wire.encoding import Preamble
 from fedsolve.wire.messages import Failure, Reply, Request
-
-# Errors whose words are about messages, rules and files of the library, and never about cells of the data. Of all
-# others only the class and the place leave; their words are in the site's own log.
-SPEAKING = (PolicyRefusal, ProtocolMismatch, WireError, LinkExceeded, MemoryLost, NotRemembered, StorageError)
 
 
 class Site:
     """Answers the requests of one run from a site's own data, as far as its policy allows.
 
     Raises PolicyRefusal, before any data is read, if the site takes no part in the run; DataError for data that is not
-    as its description says; StorageError if the data, or the terms of the run, changed since the run began here.
+    as its description says; SiteChanged if the data, or the terms of the run, changed since the run began here; and
+    StorageError for a file that cannot be read or written now.
     """
 
     def __init__(self, about: SiteFile, terms: Terms) -> None:
         self.about, self.terms = about, terms
         self.log = AuditLog(about.audit_log)
-        protocols = self._accepted()
+        attempt = Attempt(self.log, terms.run, about.policy, about.store / "lock")
+        with written_down(attempt):
+            self._begin(attempt)
+
+    def _begin(self, attempt: Attempt) -> None:
+        about, terms, policy = self.about, self.terms, self.about.policy
+        protocols = consented(about, terms)
+        folder, agreed = about.store / "runs" / terms.run, {"terms": terms.mark()}
+        attempt.check()
+        check_agreed(folder, agreed)  # a run's terms are those that it came with first, whatever became of them
+        attempt.rows = True
         found: SiteRows = load_rows(about, terms, protocols)
-        agreed = {"terms": terms.mark(), "data file": found.file_mark, "rows": found.rows_mark}
+        agreed |= {"data file": found.file_mark, "rows": found.rows_mark}
         self.client, self.notes = found.client, found.notes
-        self._check_fresh(found)
-        check_batches(about.policy, protocols, self.client.n_samples)
-        self.store = RunStore(about.store / "runs" / terms.run, agreed)
+        facts = {"rows": self.client.n_samples, "terms": terms.mark()} | asked_for(about, terms, protocols, self.client)
+        facts |= {"may_send": what_leaves(protocols), "stays": what_stays(about, terms, protocols)}
+        columns = self._column_guard(found, protocols)
+        while True:  # judging takes long, and runs that begin meanwhile may use other rows: then again, beside these
+            known = known_sets(about.store, found.file_mark)
+            sets = self._judged(columns, found, known)
+            with alone(attempt.lock):  # what runs share is counted and written by one of them at a time
+                attempt.check()  # of several that begin together only so many go on
+                if keep_sets(about.store, found.file_mark, known, sets):
+                    self.store = RunStore(folder, agreed)
+                    if policy.own_draws:
+                        self.client.key = own_key(about.store, terms.run, self.client.key)
+                    self.log.write("run", terms.run, **facts)
+                    break
+        attempt.tally.read()  # an older process of this run does not answer any more
         learned, held = (self._points(found.file_mark, mask) for mask in (found.learned, found.held))
-        if about.policy.own_draws:
-            self.client.key = own_key(about.store, self.client.key)
-        self.guard = CallGuard(about.policy, protocols, self.log.spent(terms.run), self.client, learned, held)
-        self.runtime = Runtime(self.client, protocols, self.store, self.guard)
+        self.guard = CallGuard(policy, protocols, attempt.tally.spent, self.client, learned, held)
+        functions = self._function_guard(found, protocols)
+        guards: list[Guard] = [columns, functions, self.guard, *([OwnDraws()] if policy.own_draws else [])]
+        self.runtime = Runtime(self.client, protocols, self.store, Guards(*guards))
         self._words = words_of({**protocols, "session": Joining()})
-        facts = {"rows": self.client.n_samples, "may_send": what_leaves(protocols), "terms": terms.mark()}
-        self.log.write("run", terms.run, **facts)
 
-    def _accepted(self) -> dict[str, object]:
-        """The protocols of the run. No data has been read yet, so whatever is wrong with the terms may be told."""
-        try:
-            return check_terms(self.about, self.terms)
-        except FedsolveError as error:
-            refusal = (
-                error if isinstance(error, PolicyRefusal | ProtocolMismatch) else PolicyRefusal("terms", str(error))
-            )
-            rule = getattr(refusal, "rule", "library")
-            self.log.write("refused", self.terms.run, rule=rule, said=str(refusal))
-            raise refusal from error
+    def _column_guard(self, found: SiteRows, protocols: Mapping[str, object]) -> ColumnGuard:
+        """The rules on rows and columns, with those that are known before anything of these is judged."""
+        about, store = self.about, self.about.store
+        fills = FillLog(store / f"fills-{found.file_mark}.json")
+        agreed = AgreedTransform(store / "runs" / self.terms.run / "transform.json")
+        guard = ColumnGuard(about.policy, protocols, self.client, fills, agreed)
+        check_sizes(about.policy, protocols, self.client)
+        note_tried(store / f"tried-{found.file_mark}.json", (found.learned, found.held), about.policy.row_sets)
+        return guard
 
-    def _check_fresh(self, found: SiteRows) -> None:
-        """What no run alone can show: how many there are, and from which rows they are answered."""
-        recent, most = self.log.recent_runs(), self.about.policy.runs
-        try:
-            if self.terms.run not in recent and len(recent) >= most:
-                raise PolicyRefusal("runs", f"{len(recent)} runs began here within a day, and no more than {most} may")
-            check_row_sets(self.about.store, found.file_mark, (found.learned, found.held), self.about.policy)
-        except PolicyRefusal as error:
-            self.log.write("refused", self.terms.run, rule=error.rule, said=str(error))
-            raise
+    def _judged(self, columns: ColumnGuard, found: SiteRows, known: list[np.ndarray]) -> list[np.ndarray]:
+        """The sets of rows that earlier runs and this one use, with nothing against them."""
+        policy, mine = self.about.policy, (found.learned, found.held)
+        columns.begin(found.whole, known, [one for one in mine if one.sum() >= policy.min_rows])
+        return with_used(known, mine, policy)
+
+    def _function_guard(self, found: SiteRows, protocols: Mapping[str, object]) -> FunctionGuard:
+        """The rules on functions that the server tells."""
+        heard = HeardFunctions(self.about.store / "runs" / self.terms.run / "functions.json")
+        cuts = CutLog(self.about.store / f"cuts-{found.file_mark}.json")
+        return FunctionGuard(self.about.policy, protocols, found.whole, found.learned, heard, cuts)
 
     def _points(self, file_mark: str, mask: np.ndarray) -> PointLog:
         name = hashlib.blake2b(np.packbits(mask).tobytes(), digest_size=8, key=file_mark.encode()).hexdigest()
-        return PointLog(int(mask.sum()), self.about.store / "points" / f"{name}.f32")
+        return PointLog(int(mask.sum()), self.about.store / "points" / f"{name}.f64")
 
     def answer(self, data: bytes) -> bytes:
         """The encoded answer to an encoded request."""
@@ -100,9 +123,10 @@ class Site:
             return self._failed(answer, answer.cause)
         encoded = answer.encode()
         try:
-            self._write_down(request, answer, encoded)
+            with self.store.owned():  # an older process of this site does not answer any more
+                self._write_down(request, answer, encoded)
         except StorageError as error:
-            return failure_of(request.preamble, "session.audit", error).encode()
+            return self._unwritten(request.preamble, error)
         return encoded
 
     def _answered(self, request: Request) -> Reply | Failure:
@@ -119,7 +143,7 @@ class Site:
                 "step": self._named(route),
                 "what": self._words.get((route[0], route[1])),
                 "shape": shape_of(part.value),
-                "numbers": part.scalars,
+                "numbers": numbers_in(part.value),
                 "bytes": part.size,
             }
             for route, part in zip(request.routes.value, reply.results, strict=True)
@@ -145,24 +169,15 @@ class Site:
         """What went wrong, in words that say nothing of the rows. The words themselves stay in the log."""
         event = "refused" if isinstance(cause, PolicyRefusal) else "failed"
         facts = {"rule": cause.rule} if isinstance(cause, PolicyRefusal) else {}
-        told = failure if cause is None or isinstance(cause, SPEAKING) else without_words(failure, cause)
         try:
-            self.guard.spent.note(self.log.write(event, self.terms.run, step=failure.step, said=failure.text, **facts))
+            with self.store.owned():
+                line = self.log.write(event, self.terms.run, step=failure.step, said=failure.text, **facts)
+            self.guard.spent.note(line)
         except StorageError as error:
-            return failure_of(failure.preamble, "session.audit", error).encode()
-        return told.encode()
+            return self._unwritten(failure.preamble, error)
+        return told_failure(failure, cause, self.about).encode()
 
-
-def told_of(error: Exception) -> str:
-    """What a server is told of a site that cannot start: nothing that may be about its rows."""
-    if isinstance(error, SPEAKING):
-        return str(error)
-    return f"{type(error).__name__} when this site started; its words are in the site's own audit log"
-
-
-def without_words(failure: Failure, cause: BaseException) -> Failure:
-    """A failure that says where and what class, and no more."""
-    place = failure.text.rpartition("(")[2] if not isinstance(cause, FedsolveError) else ""
-    at = f" ({place}" if place.endswith(")") else ""
-    text = f"{type(cause).__name__} in {failure.step}{at}; its words are in this site's own audit log"
-    return Failure(failure.preamble, failure.kind, failure.step, text)
+    def _unwritten(self, head: Preamble, error: StorageError) -> bytes:
+        """That the log could not be written, which can therefore only be said here."""
+        say_here(error)
+        return told_failure(failure_of(head, "session.audit", error), error, self.about).encode()

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from fedsolve import data
+from fedsolve.data import advice
 from fedsolve.data.complete_cases import incomplete_rows
 from fedsolve.data.held_out import drawn_rows
 from fedsolve.data.preprocessing import Preprocess
-from fedsolve.data.schema import Column, Schema
+from fedsolve.data.schema import Categorical, Column, Numeric, Schema
 from fedsolve.data.site_column import with_site_column
 from fedsolve.data.sites import load_sites
-from fedsolve.errors import ConfigError, DataError, PolicyRefusal, StorageError
+from fedsolve.errors import ConfigError, DataError, PolicyRefusal, StorageError, UnknownName, meant, nearest
 from fedsolve.federation.client import Client
 from fedsolve.losses import Logistic, Network, Pointwise, Softmax
 from fedsolve.sites.site_file import SiteFile
 from fedsolve.sites.terms import Terms
+from fedsolve.tables.column_names import some
 
 
 @dataclass(frozen=True)
 class SiteRows:
     """A site's client, what was recognised in its file, and the marks by which the site knows its data again: of the
-    file, byte by byte, and of the rows as they were read; of the file's rows, which it learns from and judges by."""
+    file, byte by byte, and of the rows as they were read; of the file's rows, which it learns from and judges by; and
+    all of them."""
 
     client: Client
     notes: tuple[str, ...]
@@ -33,6 +36,7 @@ class SiteRows:
     rows_mark: str
     learned: np.ndarray
     held: np.ndarray
+    whole: Client
 
 
 def check_columns(site: SiteFile, terms: Terms, protocols: Mapping[str, object]) -> Schema | None:
@@ -41,7 +45,7 @@ def check_columns(site: SiteFile, terms: Terms, protocols: Mapping[str, object])
     Raises PolicyRefusal for a column that the site does not give, and ConfigError for one that means something else
     here. Nothing of the data is read.
     """
-    asked = _asked_columns(terms, protocols)
+    asked = asked_columns(terms, protocols)
     if terms.target is not None and [terms.target] != _listed(site.data.target):
         raise ConfigError(
             f"the run predicts {terms.target!r}, and the target of this site is {', '.join(_listed(site.data.target))}"
@@ -58,14 +62,16 @@ def check_columns(site: SiteFile, terms: Terms, protocols: Mapping[str, object])
     allowed = set(declared) if site.policy.columns is None else set(site.policy.columns)
     for column in asked.columns:
         if column.name not in declared:
-            raise PolicyRefusal("columns", f"the run asks for column {column.name!r}, which this site does not declare")
+            said = f"the run asks for column {column.name!r}, which this site does not declare"
+            raise PolicyRefusal("columns", f"{said}{meant(column.name, allowed)}")
         if column.name not in allowed:
             raise PolicyRefusal("columns", f"the run asks for column {column.name!r}, which this site does not give")
         _check_meaning(column, declared[column.name])
     return asked
 
 
-def _asked_columns(terms: Terms, protocols: Mapping[str, object]) -> Schema | None:
+def asked_columns(terms: Terms, protocols: Mapping[str, object]) -> Schema | None:
+    """The columns of the site's own that a run declares; None: it declares none."""
     preprocess = protocols.get("preprocess")
     schema = preprocess.schema if isinstance(preprocess, Preprocess) else None
     if schema is None:
@@ -84,11 +90,15 @@ def _check_meaning(asked: Column, declared: Column) -> None:
             f"column {asked.name!r} is {type(asked).__name__.lower()} in the run and {type(declared).__name__.lower()} "
             "at this site: declare it alike"
         )
-    if getattr(asked, "categories", ()) != getattr(declared, "categories", ()):
+    if asked.levels != declared.levels:
+        what = "categories" if isinstance(asked, Categorical) else "choices"
         raise ConfigError(
-            f"column {asked.name!r} has other categories in the run than at this site: declare the same, in the same "
-            "order. Categories that a site has not declared are counted for nobody"
+            f"column {asked.name!r} has other {what} in the run than at this site: declare the same, in the same "
+            f"order. Rows of {what} that a site has not declared are counted for nobody"
         )
+    ranges = [(one.low, one.high) for one in (asked, declared) if isinstance(one, Numeric) and one.low is not None]
+    if len(set(ranges)) > 1:
+        raise ConfigError(f"column {asked.name!r} has another range in the run than at this site: declare the same")
 
 
 def load_rows(site: SiteFile, terms: Terms, protocols: Mapping[str, object]) -> SiteRows:
@@ -99,26 +109,34 @@ def load_rows(site: SiteFile, terms: Terms, protocols: Mapping[str, object]) -> 
         content = site.file.read_bytes()
     except OSError as error:
         raise StorageError(f"the data file of this site cannot be read: {error.strerror or error}") from error
-    read = load_sites(
-        {site.name: str(site.file)},
-        target=site.data.target,
-        weight=site.data.weight,
-        offset=site.data.offset,
-        drop=[*site.data.drop, *_unused(site, asked)],
-        schema=asked,
-        numbers=asked is None,
-        classes=_classes(site, loss),
-        positive=site.data.positive,
-        binary=isinstance(loss, Logistic),
-        missing_target=site.data.missing_target or "error",
-        sites={site.name: data.SiteReading(rename=site.data.rename, absent=site.data.absent)},
-        alone=True,
-        **site.data.reading(),
-    )
+    unused = unused_columns(site, asked)
+    try:
+        with advice.written_in("site file"):  # which is what its administrator writes
+            read = load_sites(
+                {site.name: str(site.file)},
+                target=site.data.target,
+                weight=site.data.weight,
+                offset=site.data.offset,
+                drop=[*site.data.drop, *unused],
+                schema=asked,
+                numbers=asked is None,
+                classes=_classes(site, loss),
+                positive=site.data.positive,
+                binary=isinstance(loss, Logistic),
+                missing_target=site.data.missing_target or "error",
+                sites={site.name: data.SiteReading(rename=site.data.rename, absent=site.data.absent)},
+                alone=True,
+                **site.data.reading(),
+            )
+    except UnknownName as error:
+        if error.name not in unused:
+            raise
+        raise DataError(_lacks(site, error.name, error.known)) from None
     (client,), notes = read.clients, list(read.notes)
     preprocess = protocols.get("preprocess")
     if terms.site_column is not None:
         client = with_site_column(client, terms.site_column.column)
+    whole = client
     learned, held = np.ones(client.n_samples, dtype=bool), np.zeros(client.n_samples, dtype=bool)
     if isinstance(preprocess, Preprocess) and preprocess.complete_columns:
         learned &= ~incomplete_rows(client, preprocess)
@@ -129,14 +147,27 @@ def load_rows(site: SiteFile, terms: Terms, protocols: Mapping[str, object]) -> 
         learned &= ~held
         (client,) = data.hold_out([client], terms.held_out.share, terms.held_out.seed)
     mark = hashlib.blake2b(content, digest_size=16).hexdigest()
-    return SiteRows(client, tuple(notes), mark, client.data_mark(), learned, held)
+    return SiteRows(client, tuple(notes), mark, client.data_mark(), learned, held, whole)
+
+
+def _lacks(site: SiteFile, name: str, found: Collection[str]) -> str:
+    """What is said of a column that the site declares, a run does not ask for, and the file does not have."""
+    declared = {column.name for column in site.schema.columns} if site.schema is not None else set()
+    others = [one for one in found if one not in {*declared, *_listed(site.data.target), *site.data.drop}]
+    near = nearest(name, others) or (others[0] if len(others) == 1 else "ITS NAME IN THE FILE")
+    with advice.written_in("site file"):
+        return (
+            f"{site.file}: no column {name!r}, which [[schema]] of the site file declares; the file has "
+            f"{some(list(found))}. Write {advice.for_site(site.name, 'rename', {near: name})} if they are the same, or "
+            f"{advice.for_site(site.name, 'absent', [name])} if this site has no values of it"
+        )
 
 
 def _listed(target: str | list[str]) -> list[str]:
     return [target] if isinstance(target, str) else target
 
 
-def _unused(site: SiteFile, asked: Schema | None) -> list[str]:
+def unused_columns(site: SiteFile, asked: Schema | None) -> list[str]:
     """Declared columns that the run does not ask for: they are not even given to the client."""
     if asked is None or site.schema is None:
         return []

@@ -36,6 +36,7 @@ from fedsolve.runfiles import run_file
 from fedsolve.runfiles.faults import in_words
 from fedsolve.runfiles.keys import Na, Open, Table
 from fedsolve.sites.policy import Policy
+from fedsolve.sites.policy_names import check_names
 
 STORE = "fedsolve-site"  # beside the site file, unless it names another folder
 
@@ -108,7 +109,7 @@ class SiteFile:
 
 def read_site_file(path: Path) -> SiteFile:
     """The site file at `path`; every fault in it is a ConfigError that names file and key."""
-    return parse_site_file(run_file.read_text(path), path)
+    return parse_site_file(run_file.read_text(path, "site file"), path)
 
 
 def parse_site_file(text: str, path: Path) -> SiteFile:
@@ -117,12 +118,13 @@ def parse_site_file(text: str, path: Path) -> SiteFile:
     try:
         found = _Tables.model_validate(tables)
     except ValidationError as error:
-        raise ConfigError(f"{path}: {'; '.join(in_words(error.errors()))}") from None
+        raise ConfigError(f"{path}: {'; '.join(in_words(error.errors(), _Tables))}") from None
     try:
         check_client_name(found.name)
         columns = [dict(one.model_extra or {}) for one in found.columns]
         schema = Schema.from_plain(columns) if columns else None
         policy = Reader().make(Policy, found.policy.plain(), "policy")
+        check_names(policy, schema)
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
     folder = path.resolve().parent

@@ -50,7 +50,7 @@ def write_atomically(path: Path, *pieces: bytes) -> None:
         handle, temporary = _begin(path)
         try:
             for piece in pieces:
-                _write(handle, piece)
+                write_all(handle, piece)
             os.fsync(handle)
             if sys.platform == "win32":  # which does not rename open files
                 os.close(handle)
@@ -66,19 +66,6 @@ def write_atomically(path: Path, *pieces: bytes) -> None:
         _sync_folder(path.parent)
 
 
-def append_text(path: Path, text: str, sync: bool = False) -> None:
-    """Add text to the end of a file, which is made if it is not there; with `sync`, wait until it is on disk."""
-    with writing(path):
-        check_own_file(path)
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINKS | BINARY, 0o666)
-        try:
-            _write(handle, text.encode())
-            if sync:
-                os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def write_behind(path: Path, end: int, data: bytes, before: bytes) -> None:
     """Write data behind the first `end` bytes of a file, dropping what lies there. These must end with `before`."""
     with writing(path):
@@ -89,7 +76,7 @@ def write_behind(path: Path, end: int, data: bytes, before: bytes) -> None:
             if os.read(handle, len(before)) != before:
                 raise StorageError(f"{path} has been changed or replaced by somebody else since it was last written")
             os.ftruncate(handle, end)
-            _write(handle, data)
+            write_all(handle, data)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -159,7 +146,8 @@ def _begin(path: Path) -> tuple[int, Path]:
         os.close(handle)  # taken for a leftover in the moment before it was locked
 
 
-def _write(handle: int, data: bytes) -> None:
+def write_all(handle: int, data: bytes) -> None:
+    """Write to an open file, in as many steps as the system takes."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]

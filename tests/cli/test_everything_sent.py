@@ -129,5 +129,5 @@ def test_the_report_says_what_agreeing_took(command: Command, tmp_path: Path) ->
     Path("run.toml").write_text(Path("run.toml").read_text() + "\n[output]\nfigures = false\n")
     assert command("run", "run.toml", "--output", "out").status == 0
     page = Path("out/report.html").read_text()
-    assert "For that they told each other the names of their columns" in page
-    assert "fedsolve init lists it for each site. Nothing else left a site" in page
+    assert "Where fedsolve init makes it, they tell each other the names of their columns" in page
+    assert "fedsolve init lists it for each site. In the run itself nothing else left a site" in page

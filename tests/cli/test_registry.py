@@ -73,7 +73,7 @@ def test_none_can_be_said() -> None:
         (
             {"name": "FedAvg", "loss": LOSS, "local": {"epoch": 2}},
             ConfigError,
-            ["algorithm.local.epoch ", "steps = 2, step_size = none, batch_size = none"],
+            ["algorithm.local.epoch ", 'steps = 2, step_size = "none", batch_size = "none"'],
         ),
         ({"name": "FedAvg", "loss": LOSS, "local": {"steps": 2.5}}, ConfigError, ["a whole number", "2.5"]),
         ({"name": "FedAvg", "loss": LOSS, "local": {"steps": True}}, ConfigError, ["a whole number", "True"]),

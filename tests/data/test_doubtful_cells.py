@@ -121,7 +121,7 @@ def test_the_line_by_which_excel_knows_the_separator(tmp_path: Path, end: str) -
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(b"a,b\n1,2\n"), r"this is packed with gzip; let its name end in \.gz"),
+        (gzip.compress(b"a,b\n1,2\n", mtime=0), r"this is packed with gzip; let its name end in \.gz"),
         (b"%PDF-1.4\n", "this is a PDF document"),
         (b"<!DOCTYPE html><html><body>Please log in</body>", "line 1: this is a web page or XML, not a table"),
         (b'[{"a": 1, "b": 2}]', "line 1: this is JSON, not a table"),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 
 import pytest
+
+from tests.deploy.federation import Federation, federation
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -13,3 +16,10 @@ def ctrl_c_works() -> None:
     whatever they start would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    """A server and its four sites, started for the tests of one file."""
+    with federation(tmp_path_factory.mktemp("federation")) as found:
+        yield found

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 ORDER = "FEDSOLVE_TEST_ORDER"  # the file
-LATE = 8.0  # seconds
+LATE = 16.0  # seconds, more than the deadline of any run here
 OTHER_VERSION = "0.0.1"
 
 

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
-import resource
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fedsolve.deploy.daemon import descendants
 from fedsolve.version import __version__
 from tests.deploy import other_code
-from tests.deploy.federation import (
-    ENVIRONMENT,
+from tests.deploy.events import (
     SOME,
-    Federation,
+    TOO_LATE,
+    check_deadlines,
     check_replayed,
     check_undisturbed,
-    federation,
-    finished,
-    missing,
-    wait_until,
+    full_disk,
+    process,
+    wait_for_reason,
+    wait_until_back,
 )
+from tests.deploy.federation import ENVIRONMENT, Federation, federation, fedsolve, finished, missing
 from tests.extras import optional
 
 optional("nvflare")
@@ -54,50 +54,6 @@ def order(running: Federation, what: str) -> Iterator[None]:
         path.unlink()
 
 
-@contextmanager
-def full_disk(running: Federation, name: str) -> Iterator[None]:
-    """No process of a participant can write a byte to any file, as on a full disk: those of NVFlare and those of
-    fedsolve, and those that they start meanwhile."""
-    watching = running.daemons[name].pid
-
-    def let(room: int) -> None:
-        for pid in (watching, *descendants(watching)):
-            with suppress(ProcessLookupError):  # it has ended
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
-
-    let(0)
-    try:
-        yield
-    finally:
-        let(resource.RLIM_INFINITY)
-
-
-def wait_for_reason(running: Federation, run: Path, name: str, said: str) -> None:
-    """Until the server has written down that a site was missing from now on, with this reason."""
-    since = len(running.history_at_server(run))
-
-    def there() -> bool:
-        rows = running.history_at_server(run)[since:]
-        return any(one == name and said in reason for row in rows for one, reason in row["missing"])
-
-    wait_until(there, f"{name} to be missing: {said}")
-
-
-def wait_until_back(running: Federation, run: Path) -> None:
-    """Until nobody is missing: a site that was lost has the first reason until it has joined again."""
-
-    def there() -> bool:
-        return not running.history_at_server(run)[-1]["missing"]
-
-    wait_until(there, "everybody to be back")
-
-
-def process(running: Federation, name: str, marked: str) -> int:
-    found = running.process(name, marked)
-    assert found is not None
-    return found
-
-
 def test_nonsense_leaves_its_site_out(running: Federation) -> None:
     run = running.write_run("nonsense", {"name": "AGD"}, **LONG, **SOME)
     submitted = running.begin(run)
@@ -108,7 +64,7 @@ def test_nonsense_leaves_its_site_out(running: Federation) -> None:
         ("long", "declares"),
         ("nan", "NaN"),
         ("shape", "shape"),
-        ("late", "no answer within 5 s"),
+        ("late", TOO_LATE),
     ]:
         with order(running, how):
             wait_for_reason(running, run, ODD, said)
@@ -120,32 +76,41 @@ def test_nonsense_leaves_its_site_out(running: Federation) -> None:
     check_replayed(running, run, ROUNDS)
 
 
-def test_a_full_disk_at_a_site_leaves_it_out_until_there_is_room(running: Federation) -> None:
-    run = running.write_run("site-disk", {"name": "AGD"}, **LONG, **SOME)
+@pytest.mark.parametrize("room", [None, 100], ids=["not a byte", "in the middle of a line"])
+def test_a_full_disk_at_a_site_leaves_it_out_until_there_is_room(running: Federation, room: int | None) -> None:
+    run = running.write_run(f"site-disk-{room}", {"name": "AGD"}, **LONG, **SOME)
     submitted = running.begin(run)
     running.wait_for_rounds(run, 5)
-    with full_disk(running, "bryn"):
+    log = running.folder / "store-bryn" / "audit.jsonl"
+    with full_disk(running, "bryn", 0 if room is None else log.stat().st_size + room):
         wait_for_reason(running, run, "bryn", "cannot be written: File too large")
+    wait_until_back(running, run)
     ended = finished(submitted)
     assert ended["exit"] == 0, ended
     assert set(missing(running, run)) == {"bryn"}
-    last = running.history_at_server(run)[-1]
-    assert not last["missing"]  # it was back
+    check_deadlines(running, run)
     check_replayed(running, run, ROUNDS)
+    assert all(json.loads(line) for line in log.read_text().splitlines())  # no line is there in part
+    assert fedsolve("audit", log).returncode == 0
 
 
-def test_a_full_disk_at_the_checkpoint_ends_the_run_and_resume_goes_on(running: Federation) -> None:
-    run = running.write_run("server-disk", {"name": "AGD"}, **LONG)
+@pytest.mark.parametrize("room", [None, 30], ids=["not a byte", "in the middle of a line"])
+def test_a_full_disk_at_the_checkpoint_ends_the_run_and_resume_goes_on(running: Federation, room: int | None) -> None:
+    run = running.write_run(f"server-disk-{room}", {"name": "AGD"}, **LONG)
     submitted = running.begin(run)
     running.wait_for_rounds(run, 10)
-    with full_disk(running, "localhost"):
+    history = running.run_at_server(run) / "history.jsonl"
+    with full_disk(running, "localhost", 0 if room is None else history.stat().st_size + room):
         ended = finished(submitted)
     assert ended["exit"] == 1, ended
     assert ended["jobs"] == 1
     assert "cannot be written: File too large" in ended["message"]
     assert "localhost" in ended["message"]  # the path of a file in the server's kit
+    assert ended["resume"] is not None
     again = running.submit(run, "--resume")
     assert again["exit"] == 0, again
+    rounds = [json.loads(line)["round"] for line in (running.output(run) / "history.jsonl").read_text().splitlines()]
+    assert rounds == list(range(ROUNDS + 1))
     check_undisturbed(running, run, ROUNDS)
 
 

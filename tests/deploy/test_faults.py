@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,12 @@ from fedsolve.deploy.admin import Admin
 from fedsolve.deploy.job_folder import write_job
 from fedsolve.deploy.kit_settings import CONTROLLER
 from fedsolve.deploy.kits import open_kit
+from tests.deploy.events import LONG, SOME, check_replayed, check_undisturbed
 from tests.deploy.federation import (
     LEAD,
-    LONG,
     MEMBER,
-    SOME,
     Federation,
-    check_replayed,
-    check_undisturbed,
     connected,
-    federation,
     fedsolve,
     finished,
     missing,
@@ -34,12 +29,6 @@ from tests.extras import optional
 
 optional("nvflare")
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    with federation(tmp_path_factory.mktemp("federation")) as found:
-        yield found
 
 
 def kill_computation(running: Federation, name: str) -> None:
@@ -74,24 +63,6 @@ def test_the_job_process_of_a_site_is_killed(running: Federation) -> None:
     said = finished(submitted)
     assert said["exit"] == 0, said
     assert said["jobs"] == 1  # it has joined the same job again
-    check_replayed(running, run)
-
-
-def test_a_site_stops_for_a_while(running: Federation) -> None:
-    run = running.write_run("frozen", {"name": "AGD"}, **LONG, **SOME)
-    submitted = running.begin(run)
-    running.wait_for_rounds(run, 10)
-    process, child = running.process("dale", "worker_process"), running.process("dale", "fedsolve.sites.child")
-    assert process is not None
-    assert child is not None
-    for one in (process, child):
-        os.kill(one, signal.SIGSTOP)
-    time.sleep(7)
-    for one in (process, child):
-        os.kill(one, signal.SIGCONT)
-    said = finished(submitted)
-    assert said["exit"] == 0, said
-    assert missing(running, run)["dale"].endswith("no answer within 5 s")
     check_replayed(running, run)
 
 
@@ -139,14 +110,6 @@ def test_ctrl_c_stops_the_run_and_resume_goes_on(running: Federation) -> None:
     check_undisturbed(running, run)
 
 
-def test_a_member_may_look_and_not_submit(running: Federation) -> None:
-    run = running.write_run("member", {"name": "Newton"})
-    said = fedsolve("submit", run, "--kit", running.kit(MEMBER), "--output", running.folder / "none", "--json")
-    assert said.returncode == 2
-    assert "bob@example.org may not do this" in said.stderr
-    assert connected(running) == set(running.hospitals.files)
-
-
 def test_a_site_refuses_by_its_policy(running: Federation) -> None:
     path = running.hospitals.files["arden"]
     before = path.read_text()
@@ -158,26 +121,6 @@ def test_a_site_refuses_by_its_policy(running: Federation) -> None:
     assert said["exit"] == 1
     assert "the run uses Newton, and this site answers only FedNewtonCG (rule 'algorithms'" in said["message"]
     assert "arden" in said["message"]
-
-
-def test_stop_ends_a_run(running: Federation) -> None:
-    run = running.write_run("stopped", {"name": "AGD"}, run={"rounds": 1000, "tolerance": 0.0})
-    submitted = running.begin(run)
-    running.wait_for_rounds(run, 5)
-    stopped = json.loads(fedsolve("stop", "--kit", running.kit(LEAD), "--json").stdout)
-    assert len(stopped["stopped"]) == 1
-    said = finished(submitted)
-    assert (said["exit"], said["status"]) == (1, "stopped")
-
-
-def test_a_kit_of_another_project_is_not_let_in(running: Federation, tmp_path: Path) -> None:
-    """A user and a site with the same names and the same port, whose certificates another authority signed."""
-    project = tmp_path / "project.toml"
-    project.write_text((running.folder / "project.toml").read_text())
-    assert fedsolve("provision", project, "--output", tmp_path / "kits").returncode == 0
-    said = fedsolve("status", "--kit", tmp_path / "kits" / LEAD)
-    assert said.returncode == 1
-    assert "cannot be reached with the kit" in said.stderr
 
 
 def test_a_job_that_names_another_class_does_not_run(running: Federation, tmp_path: Path) -> None:

@@ -9,12 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import fedsolve as fs
+from fedsolve.cli import daemons
+from fedsolve.cli.main import app
 from fedsolve.deploy import kit_settings, library, provisioning
-from fedsolve.deploy.daemon import descendants, end_descendants
 from fedsolve.deploy.job_folder import write_job
-from fedsolve.deploy.kits import open_kit
+from fedsolve.deploy.kits import Kit, open_kit
+from fedsolve.deploy.processes import descendants, end_descendants
 from fedsolve.deploy.project_file import read_project
 from fedsolve.errors import ConfigError
 from fedsolve.runfiles import server_file
@@ -49,9 +52,24 @@ def test_a_project(tmp_path: Path) -> None:
     [
         ('name = "arden"', 'name = "../arden"', "no name of a project or site"),
         ('name = "arden"', 'name = "arden"\n[[sites]]\nname = "arden"', "two participants are called 'arden'"),
+        ('name = "arden"', 'name = "arden"\n[[sites]]\nname = "Arden"', "two participants are called 'arden'"),
+        ('name = "arden"', 'name = "authority"', "a site cannot be called 'authority'"),
+        ('name = "arden"', 'name = "Server"', "a site cannot be called 'Server'"),
+        ("fl.example.org", "authority", "server.host cannot be 'authority'"),
         ("ann@example.org", "ann", "no name of a user"),
         ("fl.example.org", "fl example", "neither the name of a computer nor an address"),
         ("[server]", "[servers]", "servers"),
+        (
+            'name = "ann@example.org"',
+            'name = "ann@example.org"\norg = "a"',
+            r"users\[0\]\.org is not known, known: name, role, organisation$",
+        ),
+        (
+            'name = "ann@example.org"',
+            'name = "ann@example.org"\nrole = "boss"',
+            r"users\[0\]\.role must be one of 'lead', 'member' or 'org_admin'",
+        ),
+        ('name = "arden"', 'name = "arden"\nport = 1', r"sites\[0\]\.port is not known, known: name, organisation"),
         ('name = "ann@example.org"', 'name = "ann@example.org"\nrole = "project_admin"', "role"),
         ('name = "arden"', 'name = "arden"\norganisation = "a b"', "no name of an organisation"),
     ],
@@ -60,6 +78,23 @@ def test_a_project_that_is_none(old: str, new: str, said: str, tmp_path: Path) -
     (tmp_path / "project.toml").write_text(PROJECT.replace(old, new))
     with pytest.raises(ConfigError, match=said):
         read_project(tmp_path / "project.toml")
+
+
+def test_a_file_that_is_not_there_is_called_by_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kit = Kit(tmp_path, "site", "arden", "arden", "hearts", "localhost", 1)
+    monkeypatch.setattr(daemons, "_opened", lambda folder, kind: kit)
+    for command, what in (
+        (["provision", "nop.toml"], "project file"),
+        (["site", "kit", "nop.toml"], "site file"),
+        (["forget", "nop.toml"], "site file"),
+        (["submit", "nop.toml", "--kit", "kit"], "run file"),
+    ):
+        said = CliRunner().invoke(app, command)
+        assert said.exit_code == 2
+        assert f"there is no {what} nop.toml" in said.stderr
+    (tmp_path / "rows.csv").write_text("a,b\n")
+    said = CliRunner().invoke(app, ["site", "kit", str(tmp_path / "rows.csv")])
+    assert "is a data file, and this command takes a site file" in said.stderr
 
 
 def test_the_servers_half_of_a_run_file() -> None:
@@ -88,13 +123,31 @@ def test_site_intercepts_declare_the_sites() -> None:
         ('[run]\nwarm_start = "model.npz"', "warm_start"),
         ("[run]\ncheckpoint = false", "checkpoint"),
         ("[participation]\ndropout = 0.1", "simulate losses"),
+        ("[participation]\nlatency = 1.0", "simulate losses"),
         ("[preprocess]\nsite_intercepts = true", "needs a schema"),
-        ('[partition]\nscheme = "iid"', "partition"),
+        ('[partition]\nscheme = "iid"', r"has \[partition\], which a run between sites has not: each site has its own"),
+        ('[link]\nname = "Link"', r"has \[link\], .* here they are real"),
+        ("[select]\nl2 = [0.1]", r"has \[select\], .*cross-validation.* simulations"),
+        ("[gain]", r"has \[gain\], .*`fedsolve gain`.* simulations"),
+        ("[compare]\nseeds = 2", r"has \[compare\], .*a file for each"),
+        ('[[algorithms]]\nname = "SHED"', r"has \[\[algorithms\]\], .*a file for each"),
+        ('[loggers]\ntensorboard = "logs"', r"has \[loggers\]"),
+        ('[modules]\nfolder = "."', r"has \[modules\], .*import nothing"),
+        ("[preproces]", r"preproces is not known, did you mean 'preprocess'"),
+        ("[partitions]", "partitions is not known, did you mean 'participation'"),
     ],
 )
 def test_a_run_file_that_is_no_servers_half(more: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         server_file.parse(RUN + more + "\n")
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "select", "gain", "diagnose"])
+def test_commands_for_simulations_know_the_servers_half(command: str, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(RUN)
+    said = CliRunner().invoke(app, [command, str(tmp_path / "run.toml")])
+    assert said.exit_code == 2
+    assert "the server's half of a run between sites, for `fedsolve submit`" in said.stderr
 
 
 def test_a_job_is_json_and_the_run_file_is_for_the_server_alone(tmp_path: Path) -> None:
@@ -215,5 +268,8 @@ def test_provisioning_that_is_cut_short_is_done_again(
     assert len(authorities) == 1
     assert not list(kits.glob("authority/half-*"))
     assert not list(kits.glob("authority/*/prod_*"))
+    holders = [one for one in kits.glob("authority/*/state/*") if "PRIVATE KEY" in one.read_text()]
+    assert holders
+    assert {one.stat().st_mode & 0o077 for one in holders} == {0}, "keys are for their owner alone"
     with pytest.raises(ConfigError, match="has kits for all participants"):
         provisioning.provision(project, kits)

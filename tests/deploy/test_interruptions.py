@@ -5,45 +5,22 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fedsolve.deploy.admin import Admin
-from fedsolve.deploy.daemon import descendants
 from fedsolve.deploy.job_folder import write_job
 from fedsolve.deploy.kit_settings import EXECUTOR
 from fedsolve.deploy.kits import open_kit
-from tests.deploy.federation import (
-    LEAD,
-    LONG,
-    SOME,
-    Federation,
-    check_replayed,
-    check_undisturbed,
-    command_line,
-    connected,
-    federation,
-    finished,
-    missing,
-    wait_until,
-)
+from fedsolve.deploy.processes import descendants
+from tests.deploy.events import LONG, SOME, are_gone, check_replayed, check_undisturbed
+from tests.deploy.federation import LEAD, Federation, connected, finished, missing, wait_until
 from tests.extras import optional
 from tests.sites.hospitals import NAMES, site_text
 
 optional("nvflare")
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    with federation(tmp_path_factory.mktemp("federation")) as found:
-        yield found
-
-
-def are_gone(pids: list[int]) -> bool:
-    return not any(command_line(pid) for pid in pids)
 
 
 def test_submit_is_killed_and_resume_waits_for_its_job(running: Federation) -> None:

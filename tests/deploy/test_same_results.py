@@ -16,7 +16,7 @@ import fedsolve as fs
 from fedsolve.report import summarise
 from tests.deploy.federation import Federation, federation, fedsolve, model_of
 from tests.extras import optional
-from tests.sites.hospitals import COLUMNS, LOSS, PREPROCESS
+from tests.sites.hospitals import COLUMNS, LOSS, NAMES, PREPROCESS, rows
 
 optional("nvflare")
 pytestmark = pytest.mark.slow
@@ -50,6 +50,21 @@ def test_held_out_rows_standard_errors_and_intercepts_of_sites(running: Federati
     expected = [one.error for one in here.summary(errors="robust").coefficients()]
     assert [one["error"] for one in there["inference"]["coefficients"]] == expected
     assert there["held_out"] == json.loads(json.dumps(summarise(here, "Newton")["held_out"]))
+
+
+def test_rows_of_the_servers_own(running: Federation) -> None:
+    """They travel with the job, and lie at the server's machine in its part alone."""
+    public = running.folder / "public.csv"
+    public.write_text("\n".join(rows("public", 8, 3)) + "\n")
+    run = running.write_run("probed", {"name": "FedLRGD"}, server={"file": "public.csv", "classes": ["no", "yes"]})
+    said = running.submit(run)
+    assert (said["exit"], said["status"]) == (0, "converged"), said
+    own = fs.data.load_sites({"server": public}, target="ill", classes=["no", "yes"], schema=PREPROCESS.schema)
+    server = own.clients[0]
+    here = fs.run(fs.FedLRGD(LOSS), running.hospitals.clients, preprocess=PREPROCESS, server=server)
+    assert np.array_equal(model_of(running, run).w, here.model.w)
+    for name in NAMES:
+        assert not list(running.kit(name).rglob("server_rows.json"))
 
 
 def answered(port: int, kit: Path | None, authority: Path) -> bool:

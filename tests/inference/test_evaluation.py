@@ -16,6 +16,9 @@ from sklearn.linear_model import LogisticRegression
 
 import fedsolve as fs
 from fedsolve.errors import ConfigError, DataError
+from fedsolve.inference.client_sums import predicted
+from fedsolve.inference.metrics import Kind, Rows, likeliest
+from fedsolve.inference.score_bins import GRID
 from fedsolve.inference.sent_model import SentModel
 from fedsolve.models import KernelExpansion
 from fedsolve.runfiles import run_file as config
@@ -399,9 +402,51 @@ def test_bins_with_few_rows_are_joined(least: int) -> None:
     eta, y, _ = pooled([one for one in held if one.held is not None and one.held.n_samples >= least], loss.model(w))
     assert found.samples == len(y)  # who has fewer rows says nothing
     assert found.clients["c3"].samples == 0
-    close(found.accuracy, np.mean((eta > 0) == y))
+    hits = [
+        hit
+        for one in held
+        if one.held is not None and one.held.n_samples >= least
+        for hit in hits_of_runs(loss.model(w).decision_function(one.held.X), one.held.y, least)
+    ]
+    close(found.accuracy, np.mean(hits))
     assert abs(found.auc - sk.roc_auc_score(y, eta)) <= found.auc_error + EXACT
     assert found.auc_error > 0
+
+
+def hits_of_runs(eta: np.ndarray, y: np.ndarray, least: int) -> list[bool]:
+    """Which rows are predicted right if each run of rows, from the lowest score on, is predicted by its mean."""
+    order = np.argsort(eta)
+    places = np.searchsorted(GRID, eta[order], side="right")  # of the bin that each row is in
+    runs: list[list[int]] = [[]]
+    for k, row in enumerate(order):
+        if len(runs[-1]) >= least and places[k] != places[k - 1]:
+            runs.append([])
+        runs[-1].append(int(row))
+    if len(runs) > 1 and len(runs[-1]) < least:
+        last = runs.pop()
+        runs[-1] += last
+    means = [np.mean(1 / (1 + np.exp(-eta[run]))) for run in runs]
+    return [(mean > 0.5) == (y[row] == 1) for run, mean in zip(runs, means, strict=True) for row in run]
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_class_is_predicted_for_fewer_rows(classes: int, weighted: bool) -> None:
+    """Wherever the threshold lies; unless there are so few rows that no class has as many."""
+    rng, kind = np.random.default_rng(classes), Kind.BINARY if classes == 2 else Kind.CLASSES
+    few = 0
+    for least in (2, 5, 9):
+        for _ in range(50):
+            n = int(rng.integers(least, 60))
+            shape, labels = (n, *[classes][: classes != 2]), rng.integers(classes, size=n)
+            y = labels.astype(float) if classes == 2 else np.eye(classes)[labels]
+            rows = Rows(rng.normal(rng.normal(), 1, shape), y, rng.uniform(0.1, 3, n) if weighted else np.ones(n))
+            exact = np.bincount(likeliest(kind, rows.eta), minlength=classes)
+            counts = np.bincount(predicted(kind, rows, least), minlength=classes)
+            few += int(((exact > 0) & (exact < least)).any())
+            assert counts.sum() == n
+            assert not ((counts > 0) & (counts < min(least, exact.max()))).any()
+    assert few > 10  # where every row is predicted by itself there are such classes
 
 
 def test_no_reply_tells_of_fewer_rows() -> None:

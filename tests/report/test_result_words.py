@@ -10,7 +10,7 @@ import pytest
 import fedsolve as fs
 from fedsolve.data import Categorical, Numeric, Preprocess, Schema
 from fedsolve.inference.forest import drawn
-from fedsolve.report.result_words import result_sentences
+from fedsolve.report.result_words import _further, result_sentences
 from fedsolve.report.sent_words import section_parts
 
 SCHEMA = Schema(
@@ -124,3 +124,16 @@ def test_whether_few_rows_applies() -> None:
     few = [fs.Client(name, rng.normal(size=(8, 3)), rng.normal(size=8)) for name in ("a", "b")]
     run = fs.run(fs.Newton(fs.Squared(l2=0.1, intercept="free")), few, min_rows=0)
     assert "has 8 for 4 coefficients: fewer than three for each, which is few." in "".join(section_parts(run))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (0, ""),
+        (1, " One more column has an effect: x0."),
+        (2, " 2 more columns have an effect: x0 and x1."),
+        (9, " 9 more columns have an effect: x0, x1, x2, x3, x4, x5 and 3 more."),
+    ],
+)
+def test_further_columns_are_named(names: int, said: str) -> None:
+    assert _further([f"x{j}" for j in range(names)]) == said

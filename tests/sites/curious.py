@@ -11,8 +11,8 @@ from fedsolve.federation.federation import Federation
 from fedsolve.federation.protocol import collect
 from fedsolve.loop.measure_protocols import Inspect, Measure
 from fedsolve.sites import Site, SiteTransport, Terms, read_site_file
-from fedsolve.sites.site import told_of
 from fedsolve.sites.site_process import failure
+from fedsolve.sites.told import told_of
 from tests.sites.hospitals import PREPROCESS, Hospitals, terms
 
 

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ import fedsolve as fs
 from fedsolve.sites import Terms
 
 NAMES = ("arden", "bryn", "corrie", "dale")
-COLUMNS = [
+COLUMNS: list[dict[str, Any]] = [
     {"name": "age"},
     {"name": "pressure"},
     {"name": "sex", "categories": ["f", "m"], "drop_first": True, "unseen": "error"},
@@ -54,8 +55,14 @@ def rows(name: str, count: int, seed: int) -> list[str]:
     return ["age,pressure,sex,ill", *lines]
 
 
+# Beside the default, so that what an evaluation may ask, where it is allowed, is held to all other rules.
+ALSO = 'also = ["Evaluation", "StandardErrors", "FederationGain", "EarlyStopping"]'
+
+
 def site_text(name: str, policy: str = "", declared: str = DECLARED, data: str = "") -> str:
-    """The text of a site file."""
+    """The text of a site file, whose policy is the default but that it answers evaluations."""
+    if "also" not in policy:
+        policy = f"{ALSO}\n{policy}"
     return f"""name = "{name}"
 store = "store-{name}"
 

@@ -92,3 +92,48 @@ def test_what_is_no_log_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 1: this is no line of an audit log"):
         list(read_log(tmp_path / "other"))
     assert CliRunner().invoke(app, ["audit", str(tmp_path / "nowhere")]).exit_code == 2
+
+
+def test_a_log_of_another_program_and_a_folder(tmp_path: Path) -> None:
+    """NVFlare writes an audit.log into the kit of a site, and a site file names a folder as its store."""
+    log = AuditLog(tmp_path / "store-dale" / "audit.jsonl")
+    log.write("sent", "aa", calls=[{"step": "Newton.evaluate", "what": "its loss", "numbers": 1}], bytes=5)
+    said = CliRunner().invoke(app, ["audit", str(log.path.parent)])
+    assert said.exit_code == 0, said.output
+    assert "Its loss (one number), once" in said.stdout
+    assert "The report of a run counts" in said.stdout
+    (tmp_path / "audit.log").write_text("[E:0f][T:2026-01-01][U:admin] check_status\n")
+    for path in (tmp_path / "audit.log", tmp_path / "kits"):
+        (tmp_path / "kits").mkdir(exist_ok=True)
+        other = CliRunner().invoke(app, ["audit", str(path)])
+        assert other.exit_code == 2
+        assert "lies in audit.jsonl, in the folder that the site file names as its store" in other.stderr
+    assert "not fedsolve's" in CliRunner().invoke(app, ["audit", str(tmp_path / "audit.log")]).stderr
+    with log.path.open("a") as file:
+        file.write("[E:0f]\n")
+    assert "not fedsolve's" not in CliRunner().invoke(app, ["audit", str(log.path)]).stderr
+
+
+def test_the_audit_says_what_a_run_was_about_and_what_all_have_in_common_once(tmp_path: Path) -> None:
+    found, asked = hospitals(tmp_path), terms()
+    fs.run(NEWTON, SiteTransport(Direct(found.files), asked), preprocess=PREPROCESS)
+    fs.run(NEWTON, SiteTransport(Direct(found.files), terms()), preprocess=PREPROCESS)
+    fs.run(fs.FedNewtonCG(LOSS), SiteTransport(Direct(found.files), terms()), preprocess=PREPROCESS)
+    log = str(tmp_path / "store-arden" / "audit.jsonl")
+    said = CliRunner().invoke(app, ["audit", log], env={"COLUMNS": "200"}).stdout
+    assert said.count("  Newton, to predict ill from age, pressure, sex") == 2
+    assert said.count("  FedNewtonCG, to predict ill from age, pressure, sex") == 1
+    assert said.count("  May ask for: as for the run before") == 1
+    assert said.count("  Never leaves: as for the run before") == 2
+    one = json.loads(CliRunner().invoke(app, ["audit", log, "--run", asked.run, "--json"]).stdout)["runs"][0]
+    assert (one["algorithm"], one["target"], one["columns"]) == ("Newton", ["ill"], ["age", "pressure", "sex"])
+    alone = CliRunner().invoke(app, ["audit", log, "--run", json.loads(Path(log).read_text().splitlines()[-1])["run"]])
+    assert "as for the run before" not in alone.stdout
+
+
+def test_a_log_of_an_earlier_version_is_still_read(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.jsonl")
+    log.write("run", "aa", rows=60, may_send=["its loss"], stays=["rows"])
+    said = CliRunner().invoke(app, ["audit", str(log.path)])
+    assert said.exit_code == 0
+    assert "to predict" not in said.stdout

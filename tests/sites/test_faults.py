@@ -216,12 +216,46 @@ def test_runs_are_forgotten_after_some_days(tmp_path: Path) -> None:
     old, new = RunStore(tmp_path / "aa", {}), RunStore(tmp_path / "bb", {})
     for store in (old, new):
         store.write(1, {0: {}})
-    for path in (old.folder, old.folder / "memory"):
-        os.utime(path, (time.time() - 90 * 86400,) * 2)
+    (tmp_path / "notes of the administrator").mkdir()
+    (tmp_path / ".forgotten-cc").mkdir()  # of a call that was killed
+    before = (time.time() - 90 * 86400,) * 2
+    for path in (*tmp_path.iterdir(), *old.folder.iterdir()):
+        os.utime(path, before)
+    for path in new.folder.iterdir():
+        os.utime(path, before if path.name != "memory" else None)
+    assert forget_runs(tmp_path, 91) == []
     assert forget_runs(tmp_path, 30) == ["aa"]
-    assert not old.folder.exists()
-    assert new.folder.exists()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["bb", "notes of the administrator"]
     assert forget_runs(tmp_path / "nowhere", 30) == []
+
+
+def test_a_run_that_is_just_being_written_is_not_forgotten(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "aa", {})
+    for path in (*store.folder.iterdir(), store.folder):
+        os.utime(path, (0, 0))
+    with store.owned():
+        os.utime(store.folder, (0, 0))
+        os.utime(store.folder / "lock", (0, 0))
+        assert forget_runs(tmp_path, 30) == []
+    os.utime(store.folder, (0, 0))
+    assert forget_runs(tmp_path, 30) == ["aa"]
+
+
+def test_a_run_that_was_forgotten_begins_anew_and_its_budgets_do_not(tmp_path: Path) -> None:
+    """What it was given is counted from the audit log, which stays; its points stay too."""
+    found, asked = hospitals(tmp_path), terms()
+    carrier = Direct({"arden": found.files["arden"]})
+    with fs.Session(SiteTransport(carrier, asked)) as session:
+        session.open(PROTOCOLS)
+        session.fed.join()
+    store = tmp_path / "store-arden"
+    kept = {one for one in store.rglob("*") if one.is_file() and "runs" not in one.parts}
+    for path in store.rglob("runs/**/*"):
+        os.utime(path, (0, 0))
+    assert forget_runs(store / "runs", 1) == [asked.run]
+    assert kept == {one for one in store.rglob("*") if one.is_file()}
+    again = site(found, asked)
+    assert again.guard.spent.requests == 1
 
 
 # ── answers that are none ──

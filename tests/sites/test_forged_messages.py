@@ -11,6 +11,7 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.errors import ClientError
+from fedsolve.numerics.structured_arrays import LowRank, Quantised, Symmetric, TopK
 from fedsolve.sites import Site, SiteTransport
 from fedsolve.wire.encoding import Part
 from fedsolve.wire.messages import Failure, Reply, Request, decode_answer
@@ -140,6 +141,20 @@ def test_a_memory_of_the_servers_own(tmp_path: Path) -> None:
 
     with pytest.raises(ClientError, match="memory"):
         fs.run(NEWTON, SiteTransport(Forging(found.files, forge), terms()), preprocess=PREPROCESS)
+
+
+@pytest.mark.parametrize("form", ["TopK", "LowRank", "Quantised", "Symmetric"])
+def test_106_a_point_in_a_compressed_form_is_no_way_around_the_policy(form: str, tmp_path: Path) -> None:
+    """Steps take arrays; what stands for an array in fewer bytes they do not declare."""
+    far = np.full(4, 1e6)
+    forms = {
+        "TopK": TopK.of(far, 4),
+        "LowRank": LowRank(np.full((4, 1), 1e3), np.ones(1)),
+        "Quantised": Quantised.of(far),
+        "Symmetric": Symmetric(1e6 * np.eye(4)),
+    }
+    with joined(hospitals(tmp_path), NEWTON) as fed, pytest.raises(ClientError, match="not what it declares"):
+        fed.gather(NEWTON.evaluate, w=forms[form])
 
 
 def test_a_point_of_another_shape_is_no_way_around_the_policy(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Each of these found rows before the guard was told of every point at which rows 
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from fedsolve.sites.policy import Policy
 from fedsolve.sites.row_sets import check_row_sets
 from tests.sites.curious import Direct, joined
 from tests.sites.hospitals import COLUMNS, LOSS, PREPROCESS, Hospitals, hospitals, terms
+from tests.sites.told_functions import stump
 
 NEWTON = fs.Newton(LOSS)
 
@@ -76,17 +78,16 @@ def test_38_a_tree_of_the_servers_own(found: Hospitals) -> None:
     """Two trees whose thresholds enclose one row: the losses differ by what this row adds."""
     boosting = fs.FFGB(fs.Logistic(), fs.Trees())
 
-    def ask(fed: Federation, agreed: tuple[np.ndarray, ...], threshold: float) -> None:
-        nodes = np.array([0, -1, -1], dtype=np.int32), np.array([threshold]), np.array([1], dtype=np.uint8)
-        rest = np.array([0], dtype=np.int32), np.zeros(0, dtype=np.uint8), np.array([1.0]), np.array([1.0, 0.0])
-        news = News(0, (Part(0.0, np.array([1.0]), ((*nodes, *rest),)),), np.zeros(()), agreed)
-        fed.gather(boosting.learn_of, news=news)
-        fed.gather(boosting.value, parts=1)
-
     def scan(fed: Federation) -> None:
         agreed = boosting.learner.prepare(fed)
-        for threshold in np.linspace(-3.0, 3.0, 601):
-            ask(fed, agreed, threshold)
+        fed.gather(boosting.learn_of, news=News(0, (), np.zeros(()), agreed))
+        edges, before = agreed[0][: agreed[1][1]], 0.0
+        for place, edge in enumerate(edges):
+            functions = stump(0, before, 20.0, 0.0), stump(0, edge, -20.0, 0.0)  # back to zero, and on
+            told = Part(1.0, np.array([-0.05, -0.05]), functions if place else (functions[1], stump(0, edge, 0.0, 0.0)))
+            fed.gather(boosting.learn_of, news=News(place, (told,)))
+            fed.gather(boosting.value, parts=place + 1)
+            before = edge
 
     with joined(found, boosting) as fed, pytest.raises(ClientRefused, match="'largest_row'"):
         scan(fed)
@@ -102,18 +103,23 @@ def test_40_batches_whose_rows_the_server_knows(tmp_path: Path) -> None:
     """With the seed of the run alone a server knows every batch; a site's own draws are another site's own."""
     averaging = fs.FedAvg(LOSS, fs.GradientSteps(3, batch_size=10, step_size=0.1))
 
-    def update(folder: Path, policy: str) -> np.ndarray:
+    def update(folder: Path, policy: str, asked: Terms) -> np.ndarray:
         folder.mkdir(exist_ok=True)
-        with joined(hospitals(folder, policy=policy), averaging) as fed:
+        with joined(hospitals(folder, policy=policy), averaging, asked) as fed:
             found: np.ndarray = fed.gather(averaging.local_update, w=np.zeros(4), step_size=0.1)["arden"]
         return found
 
-    known = [update(tmp_path / name, "own_draws = false") for name in ("a", "b")]
+    one, other = terms(), terms()
+    known = [update(tmp_path / name, "own_draws = false", asked) for name, asked in (("a", one), ("b", other))]
     assert np.array_equal(*known)
-    first, second = update(tmp_path / "c", ""), update(tmp_path / "d", "")
+    first, second = update(tmp_path / "c", "", one), update(tmp_path / "d", "", one)
     assert not np.array_equal(first, known[0])
     assert not np.array_equal(first, second)
-    assert np.array_equal(first, update(tmp_path / "c", ""))  # and a site that starts again draws the same
+    # A site that starts again for the same run draws the same; for another run it does not.
+    for store in (tmp_path / "c").glob("store-*"):
+        shutil.rmtree(store / "runs")
+    assert np.array_equal(first, update(tmp_path / "c", "", one))
+    assert not np.array_equal(first, update(tmp_path / "c", "", other))
 
 
 def test_41_rows_held_out_by_one_seed_after_the_other(found: Hospitals) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,9 @@ import pytest
 
 import fedsolve as fs
 from fedsolve.errors import ClientMismatch, ClientRefused, QuorumNotReached
+from fedsolve.report import summarise
+from fedsolve.report.fitted import who_took_part
+from fedsolve.report.result_words import result_sentences
 from fedsolve.sites import SiteTransport, Terms
 from tests.sites.curious import Direct
 from tests.sites.hospitals import LOSS, NAMES, PREPROCESS, Hospitals, hospitals, site_text, terms
@@ -170,3 +175,21 @@ def test_a_site_that_starts_again_with_a_laxer_policy_goes_on(tmp_path: Path) ->
     found = hospitals(tmp_path)
     there = fs.run(NEWTON, SiteTransport(Restarted(found.files, "min_rows = 2"), terms()), preprocess=PREPROCESS)
     assert np.array_equal(there.model.w, fs.run(NEWTON, found.clients, preprocess=PREPROCESS).model.w)
+
+
+def test_one_that_never_joined_is_told_from_one_that_was_lost(tmp_path: Path) -> None:
+    found = with_policies(tmp_path, {"bryn": REFUSES, "corrie": "requests = 7"})
+    there = run(found, HALF)
+    assert there.converged
+    never, lost = (dict(there.history[-1].missing)[name] for name in ("bryn", "corrie"))
+    assert never == f"took no part: {SAID}"
+    assert lost.startswith("lost in round")
+    assert "the objective of arden, dale; lost: corrie (since round" in there.message
+    assert there.message.endswith(f"; took no part: bryn ({SAID})")
+    page = re.sub(
+        "<[^>]*>", "", html.unescape(who_took_part(there, summarise(there, "Newton", found.clients)["clients"]))
+    )
+    assert "3 sites took part; 1 of them was missing from some round." in page
+    assert f"bryn took no part: {SAID}." in page
+    (said,) = result_sentences(there, 210, None)
+    assert said.endswith("some were lost during the run, and bryn took no part.")
