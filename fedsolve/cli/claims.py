@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from fedsolve.cli.console import emit, escape
 from fedsolve.report.tables import plain_table
-from fedsolve.reproduce.register import PACKAGES, Judged, find_paper, judged
-from fedsolve.reproduce.register_pages import counted, write_pages
+from fedsolve.reproduce.register import PACKAGES, Judged, find_paper, judged, runs_beside, runs_of
+from fedsolve.reproduce.register_pages import changed, counted, seconds, write_pages
+from fedsolve.reproduce.saved_results import Saved
 
 STYLES = {"yes": "green", "NO": "bold red", "open": "yellow", "not run": "yellow", "not testable": "dim"}
 
@@ -23,14 +26,21 @@ def claims(paper: str | None, pages: Path | None, as_json: bool) -> int:
 
     def show(console: Console) -> None:
         for name, register in found.items():
-            console.print(f"[bold]{escape(name)}[/bold]: {escape(counted(register))}")
             if register:
                 _show(console, register)
+            console.print(f"[bold]{escape(name)}[/bold]: {escape(counted(register))}. {escape(changed(register))}")
+            for runs in (runs_of(register), runs_beside(name)):
+                if runs:
+                    _show_runs(console, runs)
         for path in written:
             console.print(f"Written: {escape(str(path))}", soft_wrap=True)
 
     plain = {
-        name: {"counts": counted(register), "statements": [one.plain() for one in register]}
+        name: {
+            "counts": counted(register),
+            "changed": sum(one.statement.was_changed for one in register),
+            "statements": [one.plain() for one in register],
+        }
         for name, register in found.items()
     }
     emit({"status": "ok", "papers": plain, "pages": written}, as_json, show)
@@ -38,13 +48,26 @@ def claims(paper: str | None, pages: Path | None, as_json: bool) -> int:
 
 
 def _show(console: Console, register: list[Judged]) -> None:
-    table = plain_table()
-    for heading in ("place", "statement", "answer", "found"):
-        table.add_column(heading, no_wrap=heading == "answer", overflow="fold")
     for one in register:
-        said = "; ".join(dict.fromkeys(one.said)) or one.statement.untestable
-        said = f"{said}. {one.statement.explanation}" if one.statement.explanation else said
-        table.add_row(
-            Text(one.statement.place), Text(one.statement.says), Text(one.answer, STYLES[one.answer]), Text(said)
-        )
-    console.print(table)
+        it = one.statement
+        heading = Text.assemble((one.answer, STYLES[one.answer]), "  ", (it.place, "bold"))
+        console.print(heading.append(f"  ({it.experiment})" if it.experiment else ""), soft_wrap=True)
+        table = plain_table()
+        table.show_header = False
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(overflow="fold")
+        said = "; ".join(dict.fromkeys(one.said)) or it.untestable
+        told = {"says": it.says, "rule": it.rule, "found": said, "why": it.explanation}
+        for name, words in told.items():
+            if words:
+                table.add_row(name, Text(words))
+        console.print(Padding(table, (0, 0, 1, 2)))
+
+
+def _show_runs(console: Console, runs: Mapping[str, Saved]) -> None:
+    table = plain_table()
+    for heading in ("command", "seeds", "seconds", "version", "commit", "date"):
+        table.add_column(heading, overflow="fold")
+    for run in runs.values():
+        table.add_row(Text(run.command), str(run.seeds), seconds(run), run.version, run.commit or "–", run.date)
+    console.print(Padding(table, (0, 0, 1, 0)))

@@ -1,4 +1,5 @@
-"""Rules that decide whether a claim holds. They were fixed before the experiments were run."""
+"""Rules that several experiments judge their claims by. Rules that were changed when a result was known say so where
+the claim is: in the register of its paper."""
 
 from __future__ import annotations
 

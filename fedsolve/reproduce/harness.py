@@ -176,4 +176,5 @@ def perform(
 
 
 def _processor_time() -> float:
-    return sum(os.times()[:4])
+    """Of this process, known to less than the hundredths of `os.times`, and of its children that have ended."""
+    return time.process_time() + sum(os.times()[2:4])

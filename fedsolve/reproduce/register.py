@@ -14,13 +14,15 @@ Each paper's package has a `register.toml`, a list of statements:
     says = "…"
     untestable = "why it cannot be tested here"
 
-`explanation` says why the answer is NO, with what was tried. Verdicts come from saved results (`saved_results`), so
-that asking for them takes no time.
+`explanation` says why the answer is NO, with what was tried. A rule that was changed when a result was known says so,
+in words that begin “Changed after”. Verdicts come from saved results (`saved_results`), so that asking for them takes
+no time.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -29,7 +31,7 @@ from typing import Literal
 from fedsolve.errors import ConfigError, UnknownName
 from fedsolve.plain import Reader
 from fedsolve.reproduce import harness
-from fedsolve.reproduce.saved_results import Saved, read_saved
+from fedsolve.reproduce.saved_results import Saved, all_saved, read_saved
 
 Answer = Literal["yes", "NO", "open", "not run", "not testable"]
 
@@ -76,6 +78,11 @@ class Statement:
         name = self.experiment.removesuffix(FULL)
         return name, name != self.experiment
 
+    @property
+    def was_changed(self) -> bool:
+        """Whether the rule says that it was changed when a result was known."""
+        return "changed after" in self.rule.casefold()
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -93,7 +100,7 @@ class Judged:
         found |= {"said": list(self.said), "explanation": one.explanation, "untestable": one.untestable}
         if run is not None:
             found |= {"command": run.command, "seeds": run.seeds, "version": run.version}
-            found |= {"seconds": run.seconds, "clock": run.clock}
+            found |= {"seconds": run.seconds, "clock": run.clock, "date": run.date, "commit": run.commit}
         return found
 
 
@@ -149,3 +156,19 @@ def judge(one: Statement) -> Judged:
 def judged(paper: str) -> list[Judged]:
     """The register of a paper with its verdicts."""
     return [judge(one) for one in statements(paper)]
+
+
+def runs_of(found: Iterable[Judged]) -> dict[str, Saved]:
+    """The saved runs that judged these statements, by experiment."""
+    return {one.statement.experiment: one.saved for one in found if one.saved is not None}
+
+
+def runs_beside(paper: str) -> dict[str, Saved]:
+    """The saved runs of a paper's experiments that judge no statement: what goes beyond the paper, by experiment."""
+    used = {one.experiment for one in statements(paper)}
+    found = {name + (FULL if full else ""): read_saved(name, full) for name, full in all_saved()}
+    return {
+        name: saved
+        for name, saved in found.items()
+        if saved is not None and name not in used and harness.find(saved.name).paper == paper
+    }

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fedsolve.reproduce.register import PACKAGES, Answer, Judged, judged
+from fedsolve.reproduce.register import FULL, PACKAGES, Answer, Judged, judged, runs_beside, runs_of
 from fedsolve.reproduce.saved_results import Saved
 from fedsolve.wire.storage import write_atomically
 
+CLOCK = (
+    "Seconds are processor time; “elapsed” marks older runs, whose seconds were taken from the clock. “+” behind a "
+    "commit marks a library that had been changed since; commits are not known of older runs."
+)
+FROM_PARTS = (
+    "The table of a full form is made from its parts in [parts](parts/), each of which has its own seconds; "
+    "`scripts/claims` copies them to where the command looks for them."
+)
 ORDER: tuple[Answer, ...] = ("yes", "NO", "open", "not run", "not testable")
 
 
@@ -20,15 +28,27 @@ def counted(found: Sequence[Judged]) -> str:
     return f"{len(found)} statements" + (f": {parts}" if parts else "")
 
 
+def changed(found: Sequence[Judged]) -> str:
+    """How many rules are not as they were before the first run, in a sentence."""
+    count = sum(one.statement.was_changed for one in found)
+    if not count:
+        return "All rules are as they were before the first run."
+    if count == 1:
+        return "One rule was changed when a result was known, and says so."
+    return f"{count} rules were changed when a result was known, and say so."
+
+
 def page(paper: str) -> str:
     """The page of a paper, in Markdown."""
     found, short = judged(paper), PACKAGES[paper]
     lines = [
         f"# {paper}: every claim",
         "",
-        f"{counted(found)}. `fedsolve reproduce --claims {short}` prints this from saved results. The last column has",
-        "the experiment, which `fedsolve reproduce NAME` repeats. How the results came about is described in",
-        f"[{short}.md]({short}.md). This page is made by `fedsolve reproduce --claims --output docs/reproduce`.",
+        f"{counted(found)}. {changed(found)}",
+        f"`fedsolve reproduce --claims {short}` prints this from saved results. The last column has the experiment,",
+        "which `fedsolve reproduce NAME` repeats; [the table of runs](#runs) has its seeds, seconds, version and date.",
+        f"How the results came about is described in [{short}.md]({short}.md). This page is made by",
+        "`fedsolve reproduce --claims --output docs/reproduce`.",
         "",
         "| place | statement | rule | answer | found | experiment |",
         "|---|---|---|---|---|---|",
@@ -39,20 +59,21 @@ def page(paper: str) -> str:
         said = f"{said}. {it.explanation}" if it.explanation else said
         answer = f"**{one.answer}**" if one.answer == "NO" else one.answer
         lines.append("| " + " | ".join(map(_cell, (it.place, it.says, it.rule, answer, said, it.experiment))) + " |")
-    runs = {one.statement.experiment: one.saved for one in found if one.saved is not None}
-    if runs:
-        lines += [
-            "",
-            "Seconds are processor time; “elapsed” marks older runs, whose seconds were taken from the clock.",
-            "",
-            "| experiment | command | seeds | seconds | version | date |",
-            "|---|---|---|---|---|---|",
-        ]
-        lines += [
-            f"| {name} | `{run.command}` | {run.seeds} | {_seconds(run)} | {run.version} | {run.date} |"
-            for name, run in runs.items()
-        ]
+    if runs := runs_of(found):
+        lines += ["", "## Runs", "", CLOCK, *([FROM_PARTS] if any(name.endswith(FULL) for name in runs) else []), ""]
+        lines += _runs_table(runs)
+    if beside := runs_beside(paper):
+        lines += ["", "## Beyond the paper", "", "These runs judge no statement; the text says what they are for.", ""]
+        lines += _runs_table(beside)
     return "\n".join(lines) + "\n"
+
+
+def _runs_table(runs: Mapping[str, Saved]) -> list[str]:
+    lines = ["| experiment | command | seeds | seconds | version | commit | date |", "|---|---|---|---|---|---|---|"]
+    for name, run in runs.items():
+        facts = (name, f"`{run.command}`", run.seeds, seconds(run), run.version, run.commit or "–", run.date)
+        lines.append("| " + " | ".join(map(str, facts)) + " |")
+    return lines
 
 
 def write_pages(folder: Path) -> list[Path]:
@@ -66,7 +87,8 @@ def write_pages(folder: Path) -> list[Path]:
     return paths
 
 
-def _seconds(run: Saved) -> str:
+def seconds(run: Saved) -> str:
+    """The seconds of a run, and by which clock."""
     return f"{run.seconds:g}" + ("" if run.clock == "processor" else " elapsed")
 
 

@@ -7,6 +7,7 @@ where the library looks for it. The full form of an experiment has a file of its
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -20,6 +21,8 @@ from fedsolve.reproduce.result import Verdict
 from fedsolve.version import __version__
 from fedsolve.wire.storage import write_atomically
 
+_FULL = "-full"  # ends the file names of full forms
+
 
 @dataclass(frozen=True)
 class Saved:
@@ -27,6 +30,7 @@ class Saved:
 
     seconds   of processor time, of all threads and child processes, and of what it shared with earlier experiments
     clock     "processor"; in older files, which do not say, "wall": their seconds are those on the clock
+    commit    the commit of the library, with "+" where it had been changed since; empty if that is not known
     verdicts  by claim; of a verdict in the table, "first cell of its row: heading of its column"
     """
 
@@ -41,6 +45,7 @@ class Saved:
     lines: list[list[str]]
     notes: list[str]
     clock: str = "wall"
+    commit: str = ""
 
 
 def save(outcome: Outcome, folder: Path, command: str) -> Path:
@@ -60,6 +65,7 @@ def save(outcome: Outcome, folder: Path, command: str) -> Path:
         "seconds": float(f"{outcome.processor:.3g}"),
         "clock": "processor",
         "version": __version__,
+        "commit": _commit(),
         "date": datetime.now(UTC).date().isoformat(),
         "verdicts": {claim: {"holds": one.holds, "said": one.said} for claim, one in verdicts.items()},
         "headings": [heading for heading, _ in result.headings()],
@@ -71,8 +77,29 @@ def save(outcome: Outcome, folder: Path, command: str) -> Path:
     return path
 
 
+def _commit() -> str:
+    """The commit of the checkout that the library lies in; saved results themselves do not count as changes."""
+    package = Path(str(resources.files("fedsolve")))
+    git = ["git", "-C", str(package)]
+    try:
+        found = subprocess.run([*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "--", ".", ":!reproduce/saved"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):  # no git, or no checkout: an installed package
+        return ""
+    return found.stdout.strip() + ("+" if changed.stdout.strip() else "")
+
+
 def _file_name(name: str, full: bool) -> str:
-    return f"{name}-full.json" if full else f"{name}.json"
+    return f"{name}{_FULL}.json" if full else f"{name}.json"
+
+
+def all_saved() -> list[tuple[str, bool]]:
+    """What has saved results: the name of an experiment, and whether they are of its full form."""
+    folder = resources.files("fedsolve.reproduce") / "saved"
+    stems = sorted(one.name.removesuffix(".json") for one in folder.iterdir() if one.name.endswith(".json"))
+    return [(one.removesuffix(_FULL), one.endswith(_FULL)) for one in stems]
 
 
 @cache

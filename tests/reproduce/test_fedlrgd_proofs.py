@@ -15,12 +15,14 @@ from fedsolve.losses import Softmax
 from fedsolve.losses.network import Network
 from fedsolve.reproduce.checks import Check
 from fedsolve.reproduce.fedlrgd import (
+    proofs_cases,
     proofs_covers,
     proofs_cubic,
     proofs_entropy,
     proofs_fedave,
     proofs_gradients,
     proofs_growth,
+    proofs_ledger,
     proofs_monomials,
     proofs_pieces,
     proofs_rank,
@@ -29,9 +31,12 @@ from fedsolve.reproduce.fedlrgd import (
     proofs_waves,
     rank_variants,
     samples,
+    theory_descent,
+    theory_linear,
     theory_times,
 )
-from fedsolve.reproduce.fedlrgd.networks import Training, mlp, squared_loss, train
+from fedsolve.reproduce.fedlrgd.network_losses import squared_loss
+from fedsolve.reproduce.fedlrgd.networks import Training, mlp, train
 from fedsolve.reproduce.fedlrgd.two_sided import AtLeast, judged_by
 from tests.extras import optional
 from tests.reproduce.test_fedlrgd_rank import tiny
@@ -64,6 +69,24 @@ def test_waves_and_their_taylor_polynomials() -> None:
     bend = (g.at(x + step) - 2 * g.at(x) + g.at(x - step)) / step**2
     assert np.abs(bend).max() <= 0.3 * (1 + 1e-4)  # L_2
     assert np.abs(g.at(np.linspace(0, 1, 1001))).max() <= g.bound
+
+
+@pytest.mark.parametrize(("d", "l"), proofs_gradients.CASES)
+def test_polynomials_and_their_taylor_polynomials(d: int, l: int) -> None:
+    rng = np.random.default_rng(0)
+    case, g = proofs_cases.drawn(rng, d, l), proofs_cases.polynomials(rng, 5, d, l, 0.3)
+    assert len(case.own) == math.comb(l + d, d) == case.basis(case.own).shape[1]
+    off = np.abs(g.at(case.points) - g.taylor(case.points))
+    assert 0.01 < off.max() / (0.3 / case.scale) <= 1
+    near = 0.5 + 1e-3 * (case.points - 0.5)
+    assert np.abs(g.at(near) - g.taylor(near)).max() < 1e-3 ** (l + 1) * off.max() * 10
+    assert np.abs(g.at(case.points)).max() <= g.bound
+
+
+def test_the_last_inequality_needs_small_delta() -> None:
+    B = np.array([0.0, 1000.0])
+    assert proofs_gradients._last(0.5, B).max() <= 1
+    assert proofs_gradients._last(0.6, B).max() > 1
 
 
 def test_lines_59_of_numbers() -> None:
@@ -134,6 +157,55 @@ def test_the_cubic_s_solution() -> None:
     assert found == pytest.approx(float(roots[roots.real > 0].real[0]), rel=1e-9)
     assert proofs_fedave.letters(10.0, 2.0, 0.5, 4.0, 1.0) == (0.2, 20.0, 10.0)
     assert float(proofs_cubic.h(np.array(1.0))) == pytest.approx(math.sqrt(3) / 2)
+
+
+def test_the_inequalities_of_appendix_d_hold_from_their_edges_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hand: τ = 1, ε = C = 1 and m = 1, so that the sides are numbers; and what a wrong direction shows."""
+    sides = proofs_cubic.inequalities(1.0, 2.0, 1.0, 1.0, 1.0)
+    expected = [(27.0, 2.0), (1.5 * math.sqrt(12.0), 1.0), (10.0, 0.5), (3.0, 2.0)]
+    np.testing.assert_allclose(sides, expected)
+    assert [smaller <= larger for smaller, larger in proofs_cubic.inequalities(1.0, 41.0, 1.0, 1.0, 1.0)] == [True] * 4
+    assert proofs_cubic._edges()[proofs_cubic.SIDES] == 0
+    usual = proofs_cubic.inequalities
+    monkeypatch.setattr(
+        proofs_cubic, "inequalities", lambda *given: [usual(*given)[0], usual(*given)[1][::-1], *usual(*given)[2:]]
+    )
+    found = proofs_cubic._edges()
+    assert found[proofs_cubic.EDGES] < 1e-9  # which does not notice
+    assert found[proofs_cubic.SIDES] == 0.25
+
+
+def test_a_slow_step_after_fast_ones() -> None:
+    """Each gap is compared with the one before: the bound from the start, 0.9^t, would let all of these pass."""
+    assert theory_linear.slowest([1.0, 0.5, 0.25], 0.9) == pytest.approx(0.5 / 0.9)
+    assert theory_linear.slowest([1.0, 0.5, 0.49], 0.9) == pytest.approx(0.49 / 0.45)
+    assert theory_linear.slowest([1e-16, 2e-16], 0.9, rounding=1e-13) < 1  # rounding
+
+
+def test_gradient_descent_is_no_faster_than_it_is() -> None:
+    """κ = 10: (1 − 1/κ)² for each step in the end, which is no (1 − 1/κ)³; and values of F by hand."""
+    assert theory_linear._quadratic(0, 10.0) == pytest.approx(0.9, rel=1e-9)
+    F, theta = theory_descent.Pooled(np.array([[0.0, 0.0], [1.0, 0.5]]), np.array([1.0, 0.0])), np.array([2.0, -2.0])
+    assert abs(F.L_1 - (1.25 / 4 + 0.1)) < 1e-12
+    assert F.value(theta) == pytest.approx((math.log(2) + math.log(1 + math.e)) / 2 + 0.05 * 8)
+    step = 1e-6
+    for k in range(2):
+        apart = np.eye(2)[k] * step
+        slope = (F.value(theta + apart) - F.value(theta - apart)) / (2 * step)
+        assert F.slope(theta)[k] == pytest.approx(slope, rel=1e-7)
+    best = theta
+    for _ in range(400):
+        best = best - F.slope(best) / F.L_1
+    shrink = 1 - 0.1 / F.L_1
+    assert theory_linear.descended(F, theta, best, shrink) < 1
+    assert theory_linear.descended(F, theta, best, shrink**3) > 1
+
+
+def test_counts_are_compared_by_epoch() -> None:
+    assert proofs_ledger.unequal([[5, 0, 2], [5, 0, 2]]) == 1
+    assert proofs_ledger.unequal([[5, 0, 2], [5, 0, 3]]) == 1.5  # in the last epoch only
+    assert math.isinf(proofs_ledger.unequal([[5, 0], [5, 1]]))
+    assert math.isnan(proofs_ledger.unequal([]))
 
 
 def test_the_mean_of_the_slowest_of_exponential_times() -> None:

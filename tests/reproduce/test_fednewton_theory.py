@@ -9,7 +9,7 @@ import pytest
 
 from fedsolve.features import RandomFourier
 from fedsolve.reproduce import Outcome, Verdict, find, perform
-from fedsolve.reproduce.fednewton import lemmas, theorem1, theorem3, theorem4, theorem5
+from fedsolve.reproduce.fednewton import identities, lemmas, theorem1, theorem3, theorem4, theorem5
 from fedsolve.reproduce.fednewton.bounded import Drawn, world
 from fedsolve.reproduce.fednewton.population import Operators, covariance, root
 from fedsolve.reproduce.fednewton.synthetic import problem
@@ -148,3 +148,11 @@ def test_identities_quick() -> None:
     assert values["Proposition 1: the Hessian"] < 1e-12
     assert values["Algorithm 1 as printed (local gradients): any w becomes DKRR"] < 1e-10
     assert values["Algorithm 1 as printed: reaches KRR"] > 1e-3
+
+
+def test_a_wrong_expectation_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = world(1, identities.FEATURES)
+    small = identities._small(of, 0)
+    assert identities.inequality_checks(of, small)[identities.EXPECTED] < 4
+    monkeypatch.setattr(identities, "covariance", lambda *given: 1.2 * covariance(*given))
+    assert identities.inequality_checks(of, small)[identities.EXPECTED] > 4

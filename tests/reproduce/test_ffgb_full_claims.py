@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedsolve.reproduce.ffgb.full_claims import Count, after_rounds, claims, counts
+from fedsolve.reproduce.ffgb.full_claims import Count, after_rounds, better_by_half, claims, counts
 from fedsolve.reproduce.ffgb.full_settings import COLUMNS, SETTINGS, WARM, Case
 from fedsolve.reproduce.ffgb.methods import FEDAVG, FEDAVG_DISTILL, FEDDYN, FFGB, Method
 from fedsolve.reproduce.ffgb.parts import Part, Parts
@@ -84,6 +84,9 @@ def test_the_parts_of_the_repository_are_the_whole_table() -> None:
         half = found[f"… {method} then needs at most half as many, in every row"]
         assert half.holds is True
         assert half.said.startswith("24 of 24 rows; where both are reached 0.0")
+        words = f"… {method} then needs at most half as many, in the 12 rows whose target is not the start's own"
+        assert found[words].holds is True
+        assert found[words].said.startswith("12 of 12 rows; ")
         assert half.said.endswith("to 0.50 times as many" if method == "FedDyn" else "to 0.42 times as many")
     # ten rounds of FedAvg-Distill tell one row in six
     assert found["FedAvg-Distill needs fewer models than FedAvg on CIFAR-10"].holds is None
@@ -99,3 +102,15 @@ def test_a_missing_part_leaves_a_comparison_by_rounds_open(tmp_path: Path) -> No
     parts.made(case.part(FEDAVG_DISTILL, False), lambda: Part(0.1, Trace((0.1, 0.25), "rounds", 1.0)))
     assert after_rounds(parts, ("cifar10:0.1",), "cifar10", "better") == Verdict(True, "0.250 against 0.200 after 1")
     assert after_rounds(parts, ("cifar10:0.1",), "cifar10", "worse").holds is False
+
+
+def test_half_of_the_rounds_and_no_target(tmp_path: Path) -> None:
+    setting = ("cifar10:0.1",)
+    _write(tmp_path, FFGB, [0.1, 0.5, 0.6, 0.55, 0.5, 0.5])
+    _write(tmp_path, FEDDYN, [0.1] * 10 + [0.59, 0.9])  # 0.9 comes after round 10
+    found = better_by_half(Parts(tmp_path), setting, FEDDYN)
+    assert found == Verdict(True, "by 0.010 (cifar10:0.1) to 0.010")
+    _write(tmp_path, FEDAVG, [0.1] * 10 + [0.6])
+    assert better_by_half(Parts(tmp_path), setting, FEDAVG).holds is False
+    _write(tmp_path, FEDAVG_DISTILL, [0.1] * 10)  # nine rounds
+    assert better_by_half(Parts(tmp_path), setting, FEDAVG_DISTILL).holds is None

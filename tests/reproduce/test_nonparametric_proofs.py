@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,16 +15,26 @@ from fedsolve.numerics.early_stopping import rademacher
 from fedsolve.reproduce import find, perform
 from fedsolve.reproduce.nonparametric import (
     proof_coefficients,
+    proof_converses,
     proof_designs,
+    proof_finite_rank,
+    proof_gain_bounds,
     proof_gains,
     proof_moments,
+    proof_noise_tails,
     proof_population,
     proof_prediction,
     proof_recursion,
     proof_spectra,
     proof_tails,
+    remarks_gains,
     remarks_kernels,
     remarks_linear,
+    remarks_norms,
+    remarks_orders,
+    remarks_rows,
+    remarks_steps,
+    remarks_stopping,
     sentences,
 )
 from fedsolve.reproduce.nonparametric.figure6 import kappas
@@ -42,19 +53,33 @@ NOT_SO = {  # what is known not to hold, in every seed
         proof_moments.CASES.claim,
         proof_population.VARIABLES.claim,
         proof_population.UNIFORM.claim,
+        proof_population.ONE_MORE.claim,
+        proof_population.ROOT.claim,
         proof_coefficients.NO_DIFFERENCE.claim,
         proof_coefficients.NO_INTERPOLANT.claim,
         proof_designs.PROJECTED.claim,
+        proof_designs.SQUARE_SIZE.claim,
         proof_gains.FANO.claim,
+        proof_gain_bounds.ORDER.claim,
+        proof_finite_rank.ANY_NOISE.claim,
     },
     "nonparametric-remarks": {
         remarks_kernels.WIDE.claim,
         remarks_kernels.HILBERT.claim,
+        remarks_norms.STRICTLY_D.claim,
         remarks_linear.ROUNDS.claim,
         remarks_linear.FACTOR.claim,
+        remarks_steps.BY_KAPPA.claim,
+        remarks_steps.BY_KAPPA_AT_T.claim,
+        remarks_stopping.ALWAYS_ONE.claim,
+        remarks_gains.INTERPOLATES.claim,
+        remarks_rows.LENGTH.claim,
+        remarks_orders.TOO_LATE.claim,
     },
 }
-BY_DRAWS = {one.claim for one in (proof_tails.EXPONENTIAL, proof_tails.RATE, proof_tails.VANISHES)}
+BY_DRAWS = {
+    one.claim for one in (proof_tails.EXPONENTIAL, proof_tails.RATE, proof_tails.VANISHES, proof_noise_tails.REACHED)
+}
 
 
 @pytest.mark.parametrize("name", NOT_SO)
@@ -195,8 +220,32 @@ def test_what_one_client_does_at_the_limit() -> None:
 
 
 def test_sentences_hold_with_one_seed() -> None:
-    """All but the two about means and medians over 100 trials, of which the quick form has five."""
+    """All but those about 100 trials, of which the quick form has five, and one that never does."""
     claims = perform(find("nonparametric-sentences"), quick=True, seeds=1).result.claims
-    left_out = {sentences.OBSTACLE.claim, sentences.TYPICAL.claim}
-    assert {said for said, one in claims if not one.holds} <= left_out
+    left_out = {sentences.OBSTACLE.claim, sentences.TYPICAL.claim, sentences.COVERED.claim}
+    never = {sentences.DEFINED.claim}
+    assert never <= {said for said, one in claims if not one.holds} <= left_out | never
     assert len(claims) == len(sentences.QUANTITIES)
+
+
+# ── converses ──
+
+
+def test_moments_of_the_noise_are_those_by_integration() -> None:
+    for law, powers in proof_converses.laws():
+        assert law.var() == pytest.approx(1)
+        for p in powers:
+            whole = integrate.quad(lambda x, law=law, p=p: x**p * law.pdf(x), *law.support(), limit=200)[0]
+            assert law.moment(p) == pytest.approx(whole, rel=1e-4)
+
+
+def test_a_limit_elsewhere_is_noticed() -> None:
+    X, method, rng = next(iter(proof_recursion.clients(0)))
+    made, right, wrong = Rounds.of(X, method), Notes(), Notes()
+    truths, f = rng.standard_normal((len(X), D)), rng.standard_normal(D)
+    proof_converses._limit(made, truths, f, right)
+    assert right.ends[proof_converses.SAME][1] <= 1e-10
+    assert right.ends[proof_converses.APART][0] >= 1
+    shortened = replace(made, X=[0.5 * rows for rows in X])  # Δ_f of other rows than the rounds are of
+    proof_converses._limit(shortened, truths, f, wrong)
+    assert wrong.ends[proof_converses.SAME][1] > 1e-3

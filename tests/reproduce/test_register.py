@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,18 @@ from fedsolve.errors import ConfigError, UnknownName
 from fedsolve.reproduce import find, perform
 from fedsolve.reproduce import register as registers
 from fedsolve.reproduce.checks import Check, checked
-from fedsolve.reproduce.register import PACKAGES, Statement, find_paper, judge, judged, statements
-from fedsolve.reproduce.register_pages import counted, page, write_pages
+from fedsolve.reproduce.register import (
+    PACKAGES,
+    Judged,
+    Statement,
+    find_paper,
+    judge,
+    judged,
+    runs_beside,
+    runs_of,
+    statements,
+)
+from fedsolve.reproduce.register_pages import changed, counted, page, write_pages
 from fedsolve.reproduce.result import Verdict
 from fedsolve.reproduce.saved_results import Saved, read_saved, save
 from fedsolve.version import __version__
@@ -59,10 +70,24 @@ def test_the_counts_of_a_page_add_up(paper: str) -> None:
     found = judged(paper)
     total, _, parts = counted(found).partition(" statements: ")
     assert int(total) == sum(int(part.split()[0]) for part in parts.split(", "))
-    rows = [line for line in page(paper).splitlines() if line.startswith("| ")]
+    rows = [line for line in page(paper).partition("\n## Beyond")[0].splitlines() if line.startswith("| ")]
     experiments = {one.statement.experiment for one in found if one.saved is not None}
     assert len(rows) == 1 + len(found) + 1 + len(experiments)  # two headings
     assert all(line.replace("\\|", "").count("|") == 7 for line in rows[: 1 + len(found)])
+
+
+def test_every_saved_run_is_on_a_page() -> None:
+    shown = [name for paper in PACKAGES for name in (*runs_of(judged(paper)), *runs_beside(paper))]
+    assert sorted(set(shown)) == sorted(path.stem.replace("-full", " --full") for path in SAVED)
+    assert len(shown) == len(set(shown))
+
+
+def test_rules_that_were_changed_are_counted() -> None:
+    before = Statement("here", "something", "At most 1.", "newton-rounds")
+    after = Statement("here", "something", "At most 1. Changed after a first run, which had 2.", "newton-rounds")
+    assert changed([Judged(before, "yes")]) == "All rules are as they were before the first run."
+    assert changed([Judged(before, "yes"), Judged(after, "yes")]).startswith("One rule was changed")
+    assert changed([Judged(after, "NO")] * 3).startswith("3 rules were changed")
 
 
 def test_saved_results_are_small_and_say_where_they_are_from() -> None:
@@ -166,6 +191,7 @@ def test_a_saved_run_has_its_command_without_the_report_s_folder(tmp_path: Path)
     assert kept["command"] == "fedsolve reproduce fedlrgd-theory --seeds 1"
     assert kept["seeds"] == 1
     assert kept["version"] == __version__
+    assert (kept["commit"] != "") == ((ROOT / ".git").exists() and shutil.which("git") is not None)
     assert kept["verdicts"]["b gradients take the server 2b on average"]["holds"] is True
 
 
@@ -176,7 +202,12 @@ def test_the_command_prints_the_register() -> None:
     found = run.invoke(app, ["reproduce", "--claims"])
     assert found.exit_code == 0
     for paper in WRITTEN:
-        assert counted(judged(paper)) in " ".join(found.stdout.split())
+        register, printed = judged(paper), " ".join(found.stdout.split())
+        assert counted(register) in printed
+        for one in register:
+            assert " ".join(one.statement.rule.split()[:3]) in printed
+        for saved in (*runs_of(register).values(), *runs_beside(paper).values()):
+            assert f"{saved.command.split(' --')[0]} " in printed
 
 
 def test_the_command_for_machines() -> None:
@@ -186,6 +217,7 @@ def test_the_command_for_machines() -> None:
     assert plain["counts"] == counted(judged("FedLRGD"))
     tested = [one for one in plain["statements"] if one["answer"] in ("yes", "NO")]
     assert all(one["command"].startswith("fedsolve reproduce ") and one["said"] for one in tested)
+    assert all({"seeds", "seconds", "version", "date", "commit"} <= one.keys() for one in tested)
 
 
 def test_a_wrong_paper_is_wrong_input() -> None:

@@ -196,6 +196,25 @@ def test_every_line_of_a_figure_has_its_own_look() -> None:
         distinct_looks([f"method {j}" for j in range(13)])
 
 
+def test_a_setting_has_one_colour_in_all_panels() -> None:
+    """Lines are called by their settings only where each problem runs a method of its own in the same ones."""
+    path = traces([1.0, 1e-11])
+
+    def labels(*lines: tuple[str, str]) -> list[str]:
+        figure = blank()
+        Comparison(dict.fromkeys(lines, path), {"a": "", "b": ""}, 5).draw(figure)
+        (legend,) = figure.legends
+        return [text.get_text() for text in legend.get_texts()]
+
+    both = [(where, f"{name}, {one}") for where, name in (("a", "X"), ("b", "Y")) for one in ("d = 1", "d = 3")]
+    assert labels(*both) == ["d = 1", "d = 3"]
+    assert labels(*both[:3]) == ["X, d = 1", "X, d = 3", "Y, d = 1"]
+    assert labels(("a", "X, d = 1"), ("b", "X, d = 1")) == ["X, d = 1"]
+    assert labels(("a", "X, d = 1"), ("a", "Y, d = 1"), ("b", "X, d = 1"), ("b", "Z, d = 1")) == [
+        *("X, d = 1", "Y, d = 1", "Z, d = 1")
+    ]
+
+
 def test_about_a_value() -> None:
     assert within(Measured((9.0, 10.0, 12.0)), 12.5, 0.25).holds is True
     assert within(Measured((9.0,)), 12.5, 0.25).holds is False

@@ -24,6 +24,14 @@ def test_every_statement_has_an_answer_from_the_saved_results() -> None:
     assert all(one.statement.explanation for one in explained)
 
 
+def test_the_iid_case_is_judged_by_iid_claims() -> None:
+    """Section 6.7.2 says “in both cases” of two μ in the iid case."""
+    found = {one.statement.place: one for one in judged("SHED")}
+    for place in ("FedNL", "FedNL, μ = 1e-6", "FedNL and GN-SHED", "FedNL and GN-SHED, μ = 1e-6"):
+        assert all(claim.startswith("iid: ") for claim in found[f"Section 6.7.2, {place}"].statement.claims)
+        assert found[f"Section 6.7.2, not iid, {place}"].statement.says.startswith("(not said)")
+
+
 def test_the_page_is_that_of_the_register() -> None:
     assert (ROOT / "docs" / "reproduce" / "shed-claims.md").read_text(encoding="utf-8") == page("SHED")
 

@@ -29,7 +29,7 @@ from fedsolve.reproduce.fedlrgd import (
     theory_smoothness,
     theory_times,
 )
-from fedsolve.reproduce.ffgb import lemmas
+from fedsolve.reproduce.ffgb import lemma_ball, lemmas
 from fedsolve.reproduce.ffgb.oracles import ScaleOracle
 from fedsolve.reproduce.ffgb.theory_problems import POINTS, same_inputs
 from fedsolve.reproduce.ffgb.theory_runs import functions
@@ -59,6 +59,9 @@ NOT_SO = {  # what is known not to hold, in every seed
     "ffgb-lemmas": {
         lemmas.DIRACS.claim,
         lemmas.BOUNDED.claim,
+        lemma_ball.INDUCTION.claim,
+        lemma_ball.LARGER.claim,
+        lemma_ball.WORST.claim,
         lemmas.LATER.claim,
         lemmas.LONGER.claim,
     },

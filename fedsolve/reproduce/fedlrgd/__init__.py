@@ -4,6 +4,32 @@ A. Jadbabaie, A. Makur, D. Shah. Federated Optimization of Smooth Loss Functions
 Theory 69(12), 2023. https://arxiv.org/abs/2201.01954. Results: docs/reproduce/fedlrgd.md.
 """
 
-from fedsolve.reproduce.fedlrgd import complexity, proofs, rank, rank_variants, samples, theory
+from fedsolve.reproduce.fedlrgd import (
+    complexity,
+    proofs,
+    rank,
+    rank_colours,
+    rank_losses,
+    rank_steps,
+    rank_tuned,
+    rank_variants,
+    remarks,
+    samples,
+    sentences,
+    theory,
+)
 
-__all__ = ["complexity", "proofs", "rank", "rank_variants", "samples", "theory"]
+__all__ = [
+    "complexity",
+    "proofs",
+    "rank",
+    "rank_colours",
+    "rank_losses",
+    "rank_steps",
+    "rank_tuned",
+    "rank_variants",
+    "remarks",
+    "samples",
+    "sentences",
+    "theory",
+]

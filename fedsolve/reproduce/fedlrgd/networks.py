@@ -6,6 +6,7 @@ uniform initial weights, biases of zero, Adam and RMSprop with step size 0.001 a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
@@ -20,6 +21,7 @@ from fedsolve.networks.architecture import activation_module, checked_activation
 from fedsolve.networks.library import torch_library
 from fedsolve.networks.modules import FlatModule, flat_module
 from fedsolve.numerics.scalars import whole
+from fedsolve.reproduce.fedlrgd.network_losses import logistic_loss, squared_loss
 from fedsolve.typing import Array
 
 if TYPE_CHECKING:
@@ -74,7 +76,13 @@ class Training:
     optimiser: Literal["Adam", "RMSprop"] = "Adam"
     epochs: int = 25
     batch: int = BATCH
-    loss: Literal["cross-entropy", "squared"] = "cross-entropy"
+    loss: Literal["cross-entropy", "squared", "logistic"] = "cross-entropy"
+
+    @property
+    def loss_function(self) -> Callable[[Array, Array], Array]:
+        """Of outputs and labels, mean over the rows."""
+        usual: Callable[[Array, Array], Array] = torch_library().nn.functional.cross_entropy
+        return {"squared": squared_loss, "logistic": logistic_loss}.get(self.loss, usual)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,16 +121,16 @@ def mlp(*hidden: int, activation: str = "sigmoid") -> Architecture:
     return MLP(hidden, activation)
 
 
-def cnn(activation: str = "sigmoid") -> Architecture:
-    """The paper's network for CIFAR-10."""
-    return _PaddedCNN(activation=activation)
+def cnn(activation: str = "sigmoid", filters: tuple[int, ...] = (40, 40), hidden: int = 150) -> Architecture:
+    """The paper's network for CIFAR-10, or one with other layers."""
+    return _PaddedCNN(filters, hidden, activation)
 
 
 def train(what: Training, given: Images, seed: int, device: str = "cpu") -> Trained:
     """Minimise the loss, epoch by epoch over shuffled batches."""
     torch = torch_library()
     net = flat_module(what.architecture, given.X.shape[1], CLASSES)
-    loss = squared_loss if what.loss == "squared" else torch.nn.functional.cross_entropy
+    loss = what.loss_function
     rng = np.random.default_rng([seed, 0])
     X, y = (torch.as_tensor(np.ascontiguousarray(one), device=device) for one in (given.X, given.y))
     w = torch.tensor(glorot(net, rng), dtype=torch.float32, device=device, requires_grad=True)
@@ -139,13 +147,6 @@ def train(what: Training, given: Images, seed: int, device: str = "cpu") -> Trai
     found = w.detach()
     tested = (torch.as_tensor(np.ascontiguousarray(one), device=device) for one in (given.X_test, given.y_test))
     return Trained(found.cpu().numpy(), _accuracy(net, found, X, y), _accuracy(net, found, *tested))
-
-
-def squared_loss(outputs: Array, labels: Array) -> Array:
-    """The squared distance of the softmax from the label's unit vector, another smooth loss; mean over the rows."""
-    functional = torch_library().nn.functional
-    apart = functional.softmax(outputs, dim=1) - functional.one_hot(labels, CLASSES)
-    return (apart**2).sum(dim=1).mean()
 
 
 def glorot(net: FlatModule, rng: np.random.Generator) -> Array:

@@ -67,7 +67,8 @@ def proofs(seeds: Seeds, quick: bool) -> Result:
         (
             "A claim holds if it holds in every seed. “Of the bound” is the largest share of a bound that was found; 1 "
             "is the bound itself. Of a chain of lines it is the largest ratio of a line to the next.",
-            "(53) to (62) are computed with d = 1, η = 2, q = 2 and r = 2, where (61) and (8) can hold together.",
+            "(53) to (62) are computed with one piece, where (61) and (8) can hold together: d = 1 with r = 2 and 3, "
+            "and d = 2 with r = 3 and 6.",
             "Appendix E is computed in logarithms, up to log n = 10¹⁰⁰, because its factors below any power of n are "
             "large for any n that exists.",
         ),

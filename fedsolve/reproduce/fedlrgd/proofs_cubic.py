@@ -19,6 +19,12 @@ POSITIVE = AtLeast("Appendix D", "(88) makes it positive: ½φ²τ² over 27√(
 EDGES = Check(
     "Appendix D", "the four equivalences (3√6, 6√3, 40 and 3 over τ times (ε/C)^¼) have these edges", "off", 1e-9
 )
+SIDES = Check(
+    "Appendix D",
+    "… and the inequality is false at 0.9 times the edge and true at 1.1 times: share of cases that differ",
+    "failures",
+    0.0,
+)
 IMPLIED = Check("Appendix D", "each of the four follows from (88), ε ≤ 1: the edge over 40/(C^¼ τ)")
 THREE = AtLeast("Appendix D", "(87) has three distinct real roots: least distance over C₃", "times", 1e-9, unit="C₃")
 ONE = Check(
@@ -39,8 +45,8 @@ SECOND = Check("Proof of Lemma 4", "|h''(t)| is at most 4/(9(2 − t²)) + 2t/(3
 GROWS = AtLeast("Proof of Lemma 4", "… which increases: least ratio of neighbours", "times", unit="times the neighbour")
 PUISEUX = Check("Footnote 13", "with arcsin(1 − t) the slope at 0 is infinite: it grows like t^(−½)", "off", 0.02)
 CHECKS = (
-    *(DEPRESSED, DISCRIMINANT, POSITIVE, EDGES, IMPLIED, THREE, ONE, AROUND, INSERTED, SLOPES, START, SECOND),
-    *(GROWS, PUISEUX, CHAIN, WHOLE),
+    *(DEPRESSED, DISCRIMINANT, POSITIVE, EDGES, SIDES, IMPLIED, THREE, ONE, AROUND, INSERTED, SLOPES, START),
+    *(SECOND, GROWS, PUISEUX, CHAIN, WHOLE),
 )  # fmt: skip
 
 
@@ -84,23 +90,32 @@ def _cubic() -> dict[Check, float]:
     return {**worst, POSITIVE: positive, THREE: three}
 
 
+FACTORS = (3 * math.sqrt(6), 6 * math.sqrt(3), 40.0, 3.0)  # the edges of φ are these over τ, times (ε/C)^¼
+
+
+def inequalities(m: float, phi: float, tau: float, C: float, epsilon: float) -> list[tuple[float, float]]:
+    """The smaller and the larger side of the four inequalities on the right of the equivalences, in the order above."""
+    C_1, C_2, C_3 = letters(m, phi, tau, C, epsilon)
+    share = (epsilon / C) ** 0.25
+    return [
+        (27 * share**2, phi**2 * tau**2 / 2),
+        (3 / C_3 * math.sqrt(6 * C_2 / C_1), 1.0),
+        (20 * m / (phi * tau) * share**2, m / 2 * share),
+        (3 * m * math.sqrt(C / epsilon), phi * tau * m * (C / epsilon) ** 0.75),
+    ]
+
+
 def _edges() -> dict[Check, float]:
-    off, implied = 0.0, 0.0
+    off, implied, wrong = 0.0, 0.0, []
     for m, _, tau, C, epsilon in constants():
-        share = (epsilon / C) ** 0.25
-        sizes = {3 * math.sqrt(6): 0.0, 6 * math.sqrt(3): 0.0, 40.0: 0.0, 3.0: 0.0}
-        for factor in sizes:
-            phi = factor / tau * share
-            C_1, C_2, C_3 = letters(m, phi, tau, C, epsilon)
-            sides = {
-                3 * math.sqrt(6): (phi**2 * tau**2 / 2, 27 * share**2),
-                6 * math.sqrt(3): (3 / C_3 * math.sqrt(6 * C_2 / C_1), 1.0),
-                40.0: (20 * m / (phi * tau) * share**2, m / 2 * share),
-                3.0: (3 * m * math.sqrt(C / epsilon), phi * tau * m * (C / epsilon) ** 0.75),
-            }
-            left, right = sides[factor]
-            off, implied = max(off, abs(left / right - 1)), max(implied, phi / (40 / (C**0.25 * tau)))
-    return {EDGES: off, IMPLIED: implied}
+        for k, factor in enumerate(FACTORS):
+            edge = factor / tau * (epsilon / C) ** 0.25
+            smaller, larger = inequalities(m, edge, tau, C, epsilon)[k]
+            off, implied = max(off, abs(smaller / larger - 1)), max(implied, edge / (40 / (C**0.25 * tau)))
+            for times in (0.9, 1.1):
+                smaller, larger = inequalities(m, times * edge, tau, C, epsilon)[k]
+                wrong.append((smaller < larger) != (times > 1))
+    return {EDGES: off, SIDES: float(np.mean(wrong)), IMPLIED: implied}
 
 
 def h(t: Array) -> Array:

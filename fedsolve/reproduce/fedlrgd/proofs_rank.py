@@ -17,7 +17,6 @@ PIECES = Check("After (65)", "r = D |S| ≤ d! (l+d choose d)(q + 1)^d ≤ e√d
 RADIUS = Check("After (65)", "(r^(1/d)/(e^(1/d) d^(1/(2d)) (η + d))) is at most q + 1")
 ENOUGH = AtLeast("After (65)", "r ≥ e√d 2^d (η + d)^d makes q at least 1: the least q that r allows", "times")
 ONLY = Check("After (65)", "as printed (⇔), q ≥ 1 makes e√d 2^d (η + d)^d at most r, too: as many times r")
-HALVES = Check("After (65)", "where r is e√d 2^d (η + d)^d, r^(1/d)/(…) − 1 is half of r^(1/d)/(…)", "off", 1e-12)
 STIRLING = Check("After (65)", "1/l! is at most η e^η/(η − 1)^η, η from 1.1 to 60")
 SOLVED = Check("After (65)", "with the second entry of (47) for r the last bound on (61)'s left side is δ", "off", 1e-9)
 TOGETHER = AtLeast(
@@ -26,7 +25,7 @@ TOGETHER = AtLeast(
     "times",
     unit="of what (8) needs, where it is largest",
 )
-CHECKS = (PIECES, RADIUS, ENOUGH, ONLY, HALVES, STIRLING, SOLVED, TOGETHER)
+CHECKS = (PIECES, RADIUS, ENOUGH, ONLY, STIRLING, SOLVED, TOGETHER)
 
 
 def measured(seed: int) -> dict[str, float]:
@@ -53,11 +52,9 @@ def _pieces() -> dict[Check, float]:
 
 
 def _rank() -> dict[Check, float]:
-    least, halves, solved, left = math.inf, 0.0, 0.0, 0.0
+    least, solved, left = math.inf, 0.0, 0.0
     for one, epsilon in product(problems(), (1.0, 1e-3, 1e-6)):
         scale = math.exp(1 / one.d) * one.d ** (1 / (2 * one.d)) * (one.eta + one.d)
-        smallest = first_entry(one.eta, one.d)
-        halves = max(halves, abs(smallest ** (1 / one.d) / scale / 2 - 1))
         r = fedlrgd_rank(one, epsilon)
         least = min(least, r ** (1 / one.d) / scale - 1)
         if r < 1e300:
@@ -67,7 +64,7 @@ def _rank() -> dict[Check, float]:
     stirling = [
         math.exp(eta * math.log(eta - 1) - math.log(eta) - eta - math.lgamma(math.ceil(eta - 1e-9))) for eta in etas
     ]  # l! = Γ(⌈η⌉)
-    return {ENOUGH: least, HALVES: halves, STIRLING: max(stirling), SOLVED: solved, TOGETHER: left}
+    return {ENOUGH: least, STIRLING: max(stirling), SOLVED: solved, TOGETHER: left}
 
 
 def _last_bound(one: SmoothProblem, epsilon: float) -> float:

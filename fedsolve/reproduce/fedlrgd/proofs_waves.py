@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -43,8 +42,3 @@ def functions(rng: np.random.Generator, count: int, scale: float, L_2: float) ->
 
 def norm(M: Array) -> float:
     return float(np.linalg.norm(M, 2))
-
-
-def steps(lines: list[float]) -> float:
-    """The largest ratio of a line to the next."""
-    return max(one / other for one, other in pairwise(lines))

@@ -14,7 +14,7 @@ import numpy as np
 from fedsolve.diagnose import GradientRanks, ModuleGradients, gradient_ranks
 from fedsolve.networks.library import torch_library
 from fedsolve.reproduce.claims import stated
-from fedsolve.reproduce.fedlrgd.networks import BATCH, CLASSES, Images, Trained, Training, images, squared_loss, train
+from fedsolve.reproduce.fedlrgd.networks import BATCH, CLASSES, Images, Trained, Training, images, train
 from fedsolve.reproduce.fedlrgd.rank_settings import BASE, COORDINATES, SMALLEST
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
@@ -97,8 +97,7 @@ def gradients(what: Training, given: Images, made: Trained) -> ModuleGradients:
     torch = torch_library()
     module = what.architecture.build(given.X.shape[1], CLASSES)
     torch.nn.utils.vector_to_parameters(torch.as_tensor(made.w), module.parameters())
-    loss = squared_loss if what.loss == "squared" else torch.nn.functional.cross_entropy
-    return ModuleGradients(module, loss, given.X_test, given.y_test)
+    return ModuleGradients(module, what.loss_function, given.X_test, given.y_test)
 
 
 def _row(name: str, parts: list[tuple[GradientRanks, Trained]]) -> tuple[Cell, ...]:

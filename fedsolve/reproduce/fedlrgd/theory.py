@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from fedsolve.reproduce.fedlrgd import theory_descent, theory_orders, theory_smoothness, theory_times
+from fedsolve.reproduce.fedlrgd import theory_descent, theory_linear, theory_orders, theory_smoothness, theory_times
 from fedsolve.reproduce.fedlrgd.two_sided import judged_by
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result
 
-CHECKS = (*theory_smoothness.CHECKS, *theory_descent.CHECKS, *theory_times.CHECKS, *theory_orders.CHECKS)
+CHECKS = (
+    *theory_smoothness.CHECKS,
+    *theory_descent.CHECKS,
+    *theory_linear.CHECKS,
+    *theory_times.CHECKS,
+    *theory_orders.CHECKS,
+)
 
 
 @experiment(
@@ -23,6 +29,7 @@ def theory(seeds: Seeds, quick: bool) -> Result:
         {
             **theory_smoothness.measured(seed),
             **theory_descent.measured(seed),
+            **theory_linear.measured(seed),
             **theory_times.measured(seed, quick),
             **theory_orders.measured(seed),
         }

@@ -8,6 +8,7 @@ from fedsolve.diagnose import Contractions, contraction
 from fedsolve.losses import Squared
 from fedsolve.report.figures import Figure
 from fedsolve.reproduce.fednewton.synthetic import L2, SAMPLES, problem
+from fedsolve.reproduce.figures import legend_below
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 
@@ -73,7 +74,7 @@ def rho(seeds: Seeds, quick: bool) -> Result:
         axis.axhline(95, color="grey", linewidth=0.8, linestyle=":")
         axis.set_xlabel("samples of a client")
         axis.set_ylabel("estimate of ρ, % of the exact")
-        axis.legend(frameon=False)
+        legend_below(figure, [axis])
 
     percent = "{:.1f}".format
     return Result(

@@ -25,6 +25,8 @@ EXACT = 1e-8  # an identity holds if it does to this share
 SPREAD_AT = (1e-2, 1e-3, 1e-4, 1e-5)  # λ for the variance in Lemma 1
 MANY = 200_000  # draws for an expectation
 
+EXPECTED = "(23): E ξ = (C + λI)^-½ S* f*, in standard errors of 200,000 draws"
+
 Checks = dict[str, float]  # an identity's relative error, or left side over right side
 
 
@@ -123,6 +125,8 @@ def inequality_checks(of: World, small: Small) -> Checks:
     ratio = norm(root(C_ridge) @ np.linalg.inv(root(moved + L2 * np.eye(FEATURES))))
     y = X @ of.truth
     noise = float(np.mean(once * y**2)) + NOISE**2 / 3 * float(np.mean(once))
+    xi = whitened * (y + np.random.default_rng(12).uniform(-NOISE, NOISE, MANY))[:, None]
+    expected = np.linalg.inv(root(C_ridge)) @ C @ of.truth  # S* f* = C w*
     return {
         "(8): ‖f‖₂ = ‖C^½ w‖": abs(math.sqrt(float(np.mean(y**2)) / float(of.truth @ C @ of.truth)) - 1),
         "Remark 8: the spectrum of C is in [0, κ²]": float(np.linalg.eigvalsh(C)[-1]) / KAPPA**2,
@@ -133,6 +137,7 @@ def inequality_checks(of: World, small: Small) -> Checks:
         "(11): C − C_D has a square root": float(-gap[0] / gap[-1]),
         "N(λ) = E⟨φ, (C + λI)^-1 φ⟩": abs(float(once.mean()) / dimension - 1),
         "N(λ) = E‖(C + λI)^-1 φ‖²": abs(float(twice.mean()) / dimension - 1),
+        EXPECTED: norm(xi.mean(axis=0) - expected) / math.sqrt(float(xi.var(axis=0).sum()) / MANY),
         "(25): E‖ξ − Eξ‖² ≤ 2B² N(λ)": noise / (2 * of.B**2 * dimension),
         "‖(C + λI)^½ (C_j + λI)^-½‖ ≤ √(1 + Δ_Dj/λ)": ratio / math.sqrt(1 + norm(C - moved) / L2),
     }
@@ -140,6 +145,7 @@ def inequality_checks(of: World, small: Small) -> Checks:
 
 # What a check must be at most, where it is no identity
 LIMITS = {
+    EXPECTED: 4.0,
     "(4): the mean of local steps along the global gradient is near Newton's step": 0.1,
     "(8): ‖f‖₂ = ‖C^½ w‖": 0.01,  # an expectation over 200,000 draws
     "N(λ) = E⟨φ, (C + λI)^-1 φ⟩": 0.01,

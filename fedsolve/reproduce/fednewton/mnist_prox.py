@@ -29,7 +29,13 @@ def _claims(tally: Tally[float], seeds: int) -> list[tuple[str, Verdict]]:
         for pull, by in errors.items()
     )
     near = any(abs(by) <= ERRORS for pull, by in errors.items() if pull != CASE.setting.pull)
-    return [("FedProx agrees with the printed cell for another λ_prox", judged(near, said, seeds))]
+    missed = abs(errors[CASE.setting.pull]) > ERRORS
+    return [
+        (
+            "FedProx agrees with the printed cell for another λ_prox, and not for Table 2's",
+            judged(near and missed, said, seeds),
+        )
+    ]
 
 
 def _draw(tally: Tally[float], figure: Figure) -> None:
@@ -50,7 +56,8 @@ def _draw(tally: Tally[float], figure: Figure) -> None:
     paper="FedNewton",
     place="Table 3, mnist",
     title="FedProx on mnist with other λ_prox",
-    takes="4 min",
+    takes="8 min",
+    seeds=10,
 )
 def mnist_prox(seeds: Seeds, quick: bool) -> Result:
     """The printed λ_prox is 7 % of λ, so that local solutions, and their mean, hardly move from DKRR."""
@@ -73,7 +80,8 @@ def mnist_prox(seeds: Seeds, quick: bool) -> Result:
             f"mnist, iid over {CLIENTS} clients, FedProx after {ROUNDS} rounds from DKRR, settings of Table 2 but for "
             f"λ_prox, which it prints as {PULLS[0]:g}. The printed accuracy is {PRINTED}; it agrees within "
             f"{ERRORS:g} standard errors of the difference.",
-            "Written after fednewton-table3-mnist, to explain it, and before it was run itself.",
+            "Written after fednewton-table3-mnist, to explain it. A first run with five seeds did not ask that the "
+            "printed λ_prox misses.",
         ),
         draw=partial(_draw, tally),
     )

@@ -21,6 +21,7 @@ ADJOINT_MEAN, SQUARE = "S_D* is the adjoint of S_D, with 1/|D|", "C_D = S_D* S_D
 SPECTRUM, CORDES = "the spectra of C_j, C_D and C_Dj are in [0, κ²]", "Cordes for C, C_j, C_D and C_Dj, s = ½"
 POWER, FROM_12 = "(12): ‖A^k‖ ≤ ‖A‖^k", "Lemma 1, the step after (12), for a positive difference"
 MIDDLE, XI = "Lemma 1, as written: ‖ξ‖ ≤ ‖(C + λI)^-½ φ‖²", "Lemma 1: ξ² = ⟨(C + λI)^-1 φ, φ⟩ ξ"
+SPREAD_LOW = "Lemma 1: E ξ² − (E ξ)² ≤ κ²/λ + 1 in the operator norm"
 SPREAD, DEVIATION = "Lemma 1: E ξ² − (E ξ)² ≤ (κ² + 1)/λ in the operator norm", "Lemma 1: ‖E ξ − mean ξ‖ is R_D"
 INCLUSION, UPDATE = "(14): ‖f‖₂ ≤ ‖(C + λI)^½ w‖", "Theorem 1: w̄^t from w̄^(t−1) and w_D"
 SPLIT, SANDWICH = "(15): the three sums", "Theorem 1: ‖(C_j + λI)^½ (C_Dj + λI)^-1 (C_j + λI)^½‖ ≤ P_Dj"
@@ -40,6 +41,7 @@ CHECKS = (
     Check("(11), (12)", FROM_12),
     Check("Lemma 1", MIDDLE),
     Check("Lemma 1", XI, "off", EXACT),
+    Check("Lemma 1", SPREAD_LOW),
     Check("Lemma 1", SPREAD),
     Check("Lemma 1", DEVIATION, "off", EXACT),
     Check("(14)", INCLUSION),
@@ -93,6 +95,7 @@ def lemma_1(ops: Operators, many: Array, C: Array) -> dict[str, float]:
         FROM_12: norm(half @ root(positive)) ** 2 / norm(np.linalg.solve(C_ridge, positive)),
         MIDDLE: float(np.max(lengths / inner)),
         XI: apart(xi @ xi, inner[0] * xi),
+        SPREAD_LOW: norm(squared - first @ first) / (KAPPA**2 / ops.l2 + 1),
         SPREAD: norm(squared - first @ first) / ((KAPPA**2 + 1) / ops.l2),
         DEVIATION: abs(norm(first - drawn) / ops.R(sample, C) - 1),
     }

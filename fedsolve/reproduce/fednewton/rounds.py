@@ -15,7 +15,7 @@ from fedsolve.losses import Squared
 from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import REFERENCE
 from fedsolve.reproduce.fednewton.synthetic import L2, Problem, problem
-from fedsolve.reproduce.figures import draw_curves, over_rounds
+from fedsolve.reproduce.figures import draw_curves, legend_below, over_rounds
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.iterates import iterates
 from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
@@ -90,7 +90,7 @@ def _draw(traces: Mapping[Case, Mapping[str, list[Trace]]], rhos: Mapping[Case, 
         axis.set_title(f"m = {case.clients}, n = {case.samples}, α = {case.alpha:g}: ρ = {np.median(rhos[case]):.3g}")
     for line in axes:
         line[0].set_ylabel("relative federated error")
-    axes[0][0].legend(frameon=False)
+    legend_below(figure, axes.flat)
 
 
 @experiment(

@@ -96,6 +96,10 @@ def _cost_claims(found: dict[str, dict[int, Costs]]) -> Iterator[tuple[str, Verd
         "FedNewton sends twice what FedAvg and FedProx send in a round",
         Verdict(sent["FedNewton"] == {4} and all(sent[name] == {2} for name in FIRST), f"vectors a round, {said}"),
     )
+    once = {(int(one.up[0] // M), sum(one.up[1:])) for M, one in found["DKRR"].items()}
+    vectors, later = sorted({up for up, _ in once}), sum(more for _, more in once)
+    told = f"{vectors} vectors of M numbers up from a client, {later:g} numbers later"
+    yield "DKRR communicates once", Verdict(once == {(1, 0.0)}, told)
     times = max(max(sent["FedNewton"]) / min(sent[name]) for name in FIRST)
     yield (
         f"FedNewton sends at most {SIMILAR:g} times the vectors of FedAvg and FedProx in a round",

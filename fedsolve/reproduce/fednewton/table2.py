@@ -114,8 +114,8 @@ class Rows:
 def rows_of(data: Dataset, seed: int) -> Rows:
     """Training and test rows, with features as in the files (pendigits raw, images divided by 255).
 
-    Sensorless has neither test rows nor a scaled file: a fifth is held out at random, and columns are scaled to [0, 1]
-    by the ranges of the rest.
+    Our rows of Sensorless are not scaled and none is for tests: a fifth is held out at random, and columns are scaled
+    to [0, 1] by the ranges of the rest.
     """
     X = np.asarray(dense(data.X), dtype=np.float64)
     if data.X_test is not None and data.y_test is not None:

@@ -1,4 +1,4 @@
-"""Claims about Table 3, with rules that were fixed before anything was measured."""
+"""Claims about Table 3. The register says which of their rules were changed when a result was known."""
 
 from __future__ import annotations
 

@@ -126,8 +126,8 @@ def _network(images: Images, device: Device) -> Network:
 
 
 def targets(part: Part) -> tuple[float, float]:
-    """Moderate targets as the paper's: what FFGB-Distill reaches after one round, and within all of its rounds, rounded
-    down to hundredths."""
+    """What FFGB-Distill reaches after one round, and within all of its rounds, rounded down to hundredths. The paper
+    does not say how its moderate targets were chosen."""
     accuracies = part.trace.accuracies
     return _hundredths(accuracies[min(1, part.trace.rounds)]), _hundredths(max(accuracies))
 

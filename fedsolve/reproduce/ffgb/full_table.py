@@ -27,7 +27,7 @@ from fedsolve.reproduce.ffgb.full_settings import (
 from fedsolve.reproduce.ffgb.methods import FEDAVG, FFGB, GRIDS
 from fedsolve.reproduce.ffgb.parts import Part, Parts
 from fedsolve.reproduce.ffgb.printed import printed
-from fedsolve.reproduce.figures import draw_curves, over_rounds
+from fedsolve.reproduce.figures import draw_curves, legend_below, over_rounds
 from fedsolve.reproduce.harness import Full, Seeds
 from fedsolve.reproduce.result import Cell, Column, Measured, Result
 
@@ -68,9 +68,9 @@ def _result(columns: Columns, parts: Parts, seeds: tuple[int, ...]) -> Result:
             ),
             *(f"{name}: {about}." for name, about in abouts.items()),
             f"{CLIENTS} clients, the paper's CNN and local budgets. {GRIDS}",
-            "Targets are chosen as the paper's are, by what FFGB-Distill reaches: its accuracy after one round, and "
-            f"the best of its first {ROUNDS} rounds, rounded down. The paper's counts are for its own targets on the "
-            "whole data sets.",
+            "Targets are what FFGB-Distill reaches: its accuracy after one round, and the best of its first "
+            f"{ROUNDS} rounds, rounded down, so that its own count for the first is 1. The paper says that its targets "
+            "are reached after a few rounds, and not how they were chosen; its counts are for the whole data sets.",
             "A step size is chosen by the accuracy after a pilot "
             f"({', '.join(f'{method.name}: {one.pilot} rounds' for method, one in BUDGETS.items() if one.pilot)}); "
             "where the best are equal, by one of "
@@ -153,4 +153,4 @@ def _draw(curves: Mapping[str, Mapping[str, list[tuple[float, ...]]]], figure: F
         draw_curves(axis, {name: over_rounds(ys) for name, ys in methods.items()}, log=False)
         axis.set_title(setting, fontsize=10)
         axis.set_ylabel("test accuracy")
-        axis.legend(frameon=False, fontsize=7)
+    legend_below(figure, list(axes[: len(curves)]))

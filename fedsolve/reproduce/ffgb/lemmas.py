@@ -14,8 +14,10 @@ import numpy as np
 
 from fedsolve.diagnose import wasserstein
 from fedsolve.reproduce.checks import Check
-from fedsolve.reproduce.ffgb.judging import Within, table
+from fedsolve.reproduce.ffgb import lemma_ball as ball
+from fedsolve.reproduce.ffgb.judging import AtLeast, Found, Within, table
 from fedsolve.reproduce.ffgb.methods import PAPER
+from fedsolve.reproduce.ffgb.square_runs import Regression, algorithm3
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result
 from fedsolve.typing import Array
@@ -26,16 +28,25 @@ G = 1.0  # of the logistic loss
 LONG, SHORT = 4.0, 2.0  # numerators of the step sizes of Theorems 4.1 and 4.3
 
 VARIATION = Check("After Theorem 4.1", "|⟨f, g⟩_αi − ⟨f, g⟩_α| is at most 2‖f‖∞ ‖g‖∞ TV(α, α_i)")
+SHARP = AtLeast("After Theorem 4.1", "… and at least 0.99 of it for the worst f and g, of each of 20 pairs", most=0.99)
 ENTROPY = Check("Assumption 4.1", "the gradient of the cross-entropy is bounded for all f, by √2")
 DIRACS = Within("Theorem 4.2", "ω_TV is 1 in the example", most=1.0, give=1e-12, words="ω_TV is {}")
 OPTIMUM = Check("Proof of Theorem 4.1, (31)", "‖f*‖∞ is at most G/μ")
+ATTAINED = Within(
+    "Proof of Theorem 4.1, (31)",
+    "… and is G/μ with a linear loss where all labels agree, μ = 0.05 to 5",
+    most=1.0,
+    give=1e-9,
+    words="{} of it",
+)
 RESIDUAL = Check("Proof of Theorem 4.1, (24) and (39)", "the residual is at most (1 − γ) G/γ, in L^∞ and in L²")
 ANSWER = Check("Proof of Theorem 4.1, (25)", "the oracle's answers are at most (2 − γ) G/γ")
-BOUNDED = Check("Lemma D.1", "f^t and ḡ^k,t stay within 2G/(γμ), step sizes of Theorem 4.1, ‖f⁰‖ = 2G/(γμ)")
-FROM_ZERO = Check("Lemma D.1", "… from f⁰ = 0")
+BOUNDED = Check("Lemma D.1", "f^t and ḡ^k,t, k ≤ K = 4, stay within 2G/(γμ), step sizes of Theorem 4.1, ‖f⁰‖ = 2G/(γμ)")
+FROM_ZERO = Check("Lemma D.1", "… from f⁰ = 0, errors at random, K = 4")
 SHORTER = Check("Proof of Theorem 4.3, (40)", "with the step sizes of Theorem 4.3 every g_i does, ‖f⁰‖ = 2G/(γμ)")
 DRIFT = Check("Proof of Theorem 4.3", "the mean of ‖g_i − ḡ‖² is at most 64 η² K² G²/γ²")
 TRANSPORT = Check("Lemma F.1", "|⟨f, g⟩_αi − ⟨f, g⟩_α| is at most (‖f‖_lip ‖g‖∞ + ‖g‖_lip ‖f‖∞) W_1(α, α_i)")
+SHARP_W1 = AtLeast("Lemma F.1", "… and at least 0.99 of it for the worst f and g, 20 pairs in the plane", most=0.99)
 EXTENSION = Check("Section 4.3, (13)", "u_i is L-Lipschitz and interpolates the labels")
 LABELS = Check("Lemma F.2", "residual and answers are at most (1 − γ)B/γ and B/γ at a client's points")
 FIRST = Check("Lemma F.3", "g_i is at most B/γ at the client's points, in the first round")
@@ -44,11 +55,16 @@ LONGER = Check("Lemma F.3", "g_i is at most B/γ with the step sizes of Theorem 
 SLOPES = Check("Proof of Theorem 4.4", "residual, answers and g_i are (1 − γ)L/γ-, L/γ- and L/γ-Lipschitz")
 EVERYWHERE = Check("Lemma F.4", "g_i, ḡ and the answers are at most (LD + B)/γ at all points")
 LOCAL = Check("Lemma F.5", "‖ḡ‖²_αs is at most (2L²/N Σ W_2²(α_s, α_i) + 2B²)/γ²")
+LOCAL_SHARP = AtLeast(
+    "Lemma F.5", "… and at least 0.98 of it, h = φ: 50 clients, all labels B, all but s at a distance of B/L", most=0.98
+)
 UNBIASED = Check("Appendix G", "the mean over all subsets of clients is that of all clients", "off", 1e-12)
 SAMPLED = Check("Lemma G.1", "E‖f^(t+1) − ḡ‖² is at most 64 (N − m)/(N − 1) η²K²G²/(mγ²)")
 CHECKS = (
-    *(ENTROPY, VARIATION, DIRACS, OPTIMUM, RESIDUAL, ANSWER, BOUNDED, FROM_ZERO, SHORTER, DRIFT),
-    *(TRANSPORT, EXTENSION, LABELS, FIRST, LATER, LONGER, SLOPES, EVERYWHERE, LOCAL, UNBIASED, SAMPLED),
+    *(ENTROPY, VARIATION, SHARP, DIRACS, OPTIMUM, ATTAINED, RESIDUAL, ANSWER, BOUNDED, FROM_ZERO),
+    *(*ball.CHECKS, SHORTER, DRIFT),
+    *(TRANSPORT, SHARP_W1, EXTENSION, LABELS, FIRST, LATER, LONGER, SLOPES, EVERYWHERE, LOCAL),
+    *(LOCAL_SHARP, UNBIASED, SAMPLED),
 )  # fmt: skip
 
 
@@ -86,7 +102,11 @@ def rounds(start: Array, gradient: Gradient, oracle: Oracle, numerator: float, m
 def measured(seed: int) -> dict[str, float]:
     rng = np.random.default_rng([seed, 31])
     found = {**_inner_products(rng), **_boosting(rng), **_regression(rng)}
-    return {check.claim: float(value) for check, value in found.items()}
+    in_ball = Found()
+    ball.measure(in_ball)
+    _sharp(np.random.default_rng([seed, 163]), in_ball)
+    _attained(np.random.default_rng([seed, 173]), in_ball)
+    return {check.claim: float(value) for check, value in found.items()} | in_ball.worst
 
 
 def _inner_products(rng: np.random.Generator) -> dict[Check, float]:
@@ -107,6 +127,47 @@ def _inner_products(rng: np.random.Generator) -> dict[Check, float]:
     steep = np.linalg.norm(slopes, axis=1).max() / np.sqrt(2)
     omega = np.mean([np.abs(one - both.mean(axis=0)).sum() / 2 for one in both])
     return {VARIATION: worst, TRANSPORT: moved, DIRACS: float(omega), ENTROPY: steep}
+
+
+def _sharp(rng: np.random.Generator, found: Found) -> None:
+    """Pairs for which the differences of inner products are as large as they can be: f that is 1 and −1 where one
+    distribution has more and less mass, and f = g = 1 + εφ with φ the potential of W_1."""
+    for _ in range(20):
+        X, a = rng.random((POINTS, 2)), rng.dirichlet(np.full(POINTS, 0.3), 2)
+        f, moved = np.sign(a[0] - a[1]), a[0] - a[1]
+        found.note(SHARP, abs(float(moved @ f)) / (2 * np.abs(moved).sum() / 2))
+        g = 1 + 1e-3 * potential(X, moved)
+        bound = 2 * _slope(g, X) * np.abs(g).max() * wasserstein(X, X, *a)
+        found.note(SHARP_W1, abs(float(moved @ (g * g))) / bound)
+
+
+def _attained(rng: np.random.Generator, found: Found) -> None:
+    """(31) with a linear loss, f* by gradient descent; Lemma F.5 where the others are B/L away, by Algorithm 3."""
+    slopes = rng.choice([-1.0, 1.0], (CLIENTS, POINTS))
+    slopes[:, 0] = 1.0
+    for mu in (0.05, 0.5, 5.0):
+        best = np.zeros(POINTS)
+        for _ in range(100):
+            best = best - 0.5 / mu * (slopes.mean(axis=0) + mu * best)
+        found.note(ATTAINED, np.abs(best).max() / (G / mu))
+    B, L, many = rng.uniform(0.5, 2), rng.uniform(0.5, 2), 50
+    X = np.zeros((many, 2))
+    X[1:, 0] = B / L
+    one = Regression(X, np.full(many, B), np.arange(many), L)
+    *_, last = algorithm3(one, np.asarray, 4.0, 4, 6)
+    bound = 2 * L**2 * np.square(one.apart[0]).mean() + 2 * B**2
+    found.note(LOCAL_SHARP, last.after.mean(axis=0)[0] ** 2 / bound)
+
+
+def potential(X: Array, moved: Array) -> Array:
+    """φ with slopes of at most 1 for which ∫φ d(α − β) is largest, which is W_1."""
+    from scipy.optimize import linprog
+
+    i, j = np.array([(i, j) for i in range(len(X)) for j in range(len(X)) if i != j]).T
+    rows = np.zeros((len(i), len(X)))
+    rows[np.arange(len(i)), i], rows[np.arange(len(i)), j] = 1.0, -1.0
+    apart = np.linalg.norm(X[i] - X[j], axis=1)
+    return np.asarray(linprog(-moved, A_ub=rows, b_ub=apart, bounds=[(-2, 2)] * len(X)).x)
 
 
 def _slope(f: Array, X: Array) -> float:
@@ -225,6 +286,8 @@ def lemmas(seeds: Seeds, quick: bool) -> Result:
         (
             f"{CLIENTS} clients, {POINTS} points, logistic loss (G = 1), μ = {MU}, K = {K}, T = {T}, γ = 0.3, 0.7 and "
             "1; the oracle's errors are random and as large as (10) allows. A claim holds if it holds in every seed.",
+            "Lemma D.1 by K: one client, one point, |f| and the logistic loss, γ = 0.3, 0.5, 0.7 and 1, T = 3, and all "
+            "directions of the oracle's errors in turn.",
             "The square loss is Algorithm 3 with h = γφ, which satisfies (14) and (15) with equality, and step sizes "
             "of at most 1/2.",
         ),

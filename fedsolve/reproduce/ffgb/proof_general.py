@@ -12,6 +12,7 @@ from fedsolve.reproduce.ffgb.proof_runs import G, Posed, Step
 
 D = "Appendix D"
 SHRINKS = Below(f"{D}, (24)", "D: ‖Δ^k‖ ≤ (1 − γ)(‖Δ^(k−1)‖ + G), and the query is at most G/γ")
+POINTWISE = Below(f"{D}, (24)", "D: |Δ^k(x)| ≤ (1 − γ)(|Δ^(k−1)(x)| + G) at every point x of the support, as said")
 SIGN = Same(f"{D}, (26)", "D: ḡ^(k+1) = (1 − μη)ḡ + η Σ h_i/N, as printed")
 MINUS = Same(f"{D}, (26)", "D: … with a minus, as in Algorithm 2")
 HAT = Check(f"{D}, after (26)", "D: ‖ĥ_i‖∞ ≤ 2G/(γμ), as printed, μ = 0.5 and 4, f⁰ = 0")
@@ -38,8 +39,8 @@ CHAIN = Below(f"{D}, (33)", "D: the four inequalities of (33), the last from f�
 MOVED = Same(f"{D}, after (33)", "D: ‖ḡ^k − f^t‖² = ‖Σ_(κ<k) η h̄^κ‖²")
 PLUGGED = Below(f"{D}, after (33)", "D: the recursion of ‖ḡ^k − f*‖², constants 1, the last term with η")
 PER_STEP = (
-    *(SHRINKS, SIGN, MINUS, HAT, PLAIN, INDUCTION, LATER, STAYS, FOUR, FOUR_FAR, EXPANDED, SIZE, SPLIT, INPUTS, YOUNG),
-    *(YOUNG_HAT, CONVEX, OPTIMAL, SPREAD, CHAIN, MOVED, PLUGGED),
+    *(SHRINKS, POINTWISE, SIGN, MINUS, HAT, PLAIN, INDUCTION, LATER, STAYS, FOUR, FOUR_FAR, EXPANDED, SIZE, SPLIT),
+    *(INPUTS, YOUNG, YOUNG_HAT, CONVEX, OPTIMAL, SPREAD, CHAIN, MOVED, PLUGGED),
 )  # fmt: skip
 
 # ── f* ──
@@ -67,6 +68,8 @@ def bounds(one: Posed, step: Step, gamma: float, near: bool, found: Found) -> No
     size = np.abs(np.where(inside, step.before, 0.0)).max(axis=1)
     found.below(SHRINKS, np.abs(np.where(inside, step.residual, 0.0)).max(axis=1), (1 - gamma) * (size + G))
     found.below(SHRINKS, np.abs(np.where(inside, step.query, 0.0)).max(axis=1), G / gamma)
+    left = np.abs(np.where(inside, step.residual, 0.0))
+    found.below(POINTWISE, left, (1 - gamma) * (np.abs(step.before) + G))
     bar, new, rest = step.g.mean(axis=0), step.after.mean(axis=0), 1 - one.mu * step.eta
     found.same(SIGN, new, rest * bar + step.eta * step.h.mean(axis=0))
     found.same(MINUS, new, rest * bar - step.eta * step.h.mean(axis=0), bar)
@@ -74,15 +77,15 @@ def bounds(one: Posed, step: Step, gamma: float, near: bool, found: Found) -> No
     found.note(PLAIN, np.abs(step.h).max() / (2 * G / gamma))
     steep = max(np.abs(hat).max(), np.abs(np.where(inside, one.slope(step.g), 0.0)).max())
     found.note(FOUR if near else FOUR_FAR, steep / (4 * G / gamma))
-    left, right = np.abs(new).max() - most, rest * (np.abs(bar).max() - most)
+    ahead, right = np.abs(new).max() - most, rest * (np.abs(bar).max() - most)
     if near:
         found.note(STAYS, np.abs(step.after).max() / (2 * most))
         found.note(HAT, np.abs(hat).max() / most)
         found.note(SIZE, one.all(hat.mean(axis=0), hat.mean(axis=0)) / (16 * G**2 / gamma**2))
     else:
-        found.below(INDUCTION, left, right, most)
+        found.below(INDUCTION, ahead, right, most)
     if rest >= 0:
-        found.below(LATER, left, right, most)
+        found.below(LATER, ahead, right, most)
 
 
 def split(one: Posed, step: Step, gamma: float, near: bool, found: Found) -> None:
@@ -93,7 +96,7 @@ def split(one: Posed, step: Step, gamma: float, near: bool, found: Found) -> Non
     right = square + eta**2 * one.all(mean, mean) - 2 * eta * cross
     found.same(EXPANDED, one.all(new - f, new - f), right, square, 2 * eta * cross)
     here, there = one.own(bar - f, hat), one.all(bar - f, hat)
-    found.same(SPLIT, -2 * cross, (-2 * (here + (there - here))).mean(), here)
+    found.same(SPLIT, cross, there.mean(), there)
     first, second = one.own(step.g - bar, hat), one.own(f - step.g, one.slope(step.g))
     third = one.own(f - step.g, hat - one.slope(step.g))
     found.same(SPLIT, -2 * cross, 2 * (first + second + third + here - there).mean(), here, first, second, third)

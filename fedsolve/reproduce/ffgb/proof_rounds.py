@@ -26,8 +26,10 @@ DRIFT = Check(f"{D} and {E}", "… at most 144 and 64 η²K²G²/γ², K = 5 to 
 CENTRED = Below(E, "E[(X − EX)²] ≤ E[X²] for g_i − f^t")
 CANCELS = Below(E, "μ/2‖f* − g^K‖² cancels with the last term of (41), as printed, K = 1 and 4")
 CANCELS_QUARTER = Below(E, "… with μ/4 in Young's inequality")
+DRIFT_GROWS = Check(f"{D} and {E}", "… and the quotient does not grow with K, 10 to 200", "exponent", 0.1)
+DRIFTS = (5, 10, 50, 200)
 ROUNDS = (TELESCOPE, TELESCOPE_HAT, YOUNG, YOUNG_FOUR, CENTRED, CANCELS, CANCELS_QUARTER)
-SIZES = (LOG, LOG_RIGHT, DOUBLE, DOUBLE_LATER, SQUARES, SQUARED, DRIFT)
+SIZES = (LOG, LOG_RIGHT, DOUBLE, DOUBLE_LATER, SQUARES, SQUARED, DRIFT, DRIFT_GROWS)
 
 SUM = Check(f"{D} and {E}", "Σ_k 1/(tK + k + 1) ≤ log(tK + K + 1) − log(tK + 1), K = 1 to 64")
 SUM_SHORT = Check(f"{E}, (41)", "… ≤ log(tK + K) − log(tK + 1), as printed in (41), K = 1 to 64")
@@ -75,21 +77,27 @@ def step_sizes(found: Found, mu: float = 0.5) -> None:
         found.note(LOG, sent / printed if printed > 0 else inf)
         found.note(LOG_RIGHT, sent / (numerator / mu * (log(t * K + K) - log(t * K + 1))))
     one = Posed(np.full((2, 3), 1 / 3), np.array([[0.0] * 3, [1.0] * 3]), mu)
-    for (numerator, constant, most), K, at in (
-        (case, K, at) for case in ((4.0, 36, 144), (2.0, 16, 64)) for K in (5, 10, 50, 200) for at in (0, 20)
-    ):
-        g = np.zeros((2, 3))
-        etas: list[float] = []
-        for k in range(1, K + 1):
-            spread = float(one.own(g - g.mean(axis=0), g - g.mean(axis=0)).mean())
-            size = numerator / (mu * (at * K + k + 1))
-            found.note(DRIFT, spread / (most * size**2 * K**2 * G**2))
-            if etas:
-                found.note(SQUARED, spread / (constant * sum(etas) ** 2))
-            if etas and K == 200 and at == 20:
-                found.note(SQUARES, spread / (constant * sum(e * e for e in etas)))
-            etas.append(size)
-            g = g - size * (np.array([[G], [-G]]) + mu * g)
+    for (numerator, constant, most), at in ((case, at) for case in ((4.0, 36, 144), (2.0, 16, 64)) for at in (0, 20)):
+        ends = [_drift(one, numerator, K, at, constant, most, found) for K in DRIFTS]
+        found.note(DRIFT_GROWS, float(np.polyfit(np.log(DRIFTS[1:]), np.log(ends[1:]), 1)[0]))
+
+
+def _drift(one: Posed, numerator: float, K: int, at: int, constant: int, most: int, found: Found) -> float:
+    """Round `at` of two clients with gradients ±G and γ = 1; ‖g_i − ḡ‖² over its bound before the last step."""
+    g, last = np.zeros((2, 3)), 0.0
+    etas: list[float] = []
+    for k in range(1, K + 1):
+        spread = float(one.own(g - g.mean(axis=0), g - g.mean(axis=0)).mean())
+        size = numerator / (one.mu * (at * K + k + 1))
+        last = spread / (most * size**2 * K**2 * G**2)
+        found.note(DRIFT, last)
+        if etas:
+            found.note(SQUARED, spread / (constant * sum(etas) ** 2))
+        if etas and K == 200 and at == 20:
+            found.note(SQUARES, spread / (constant * sum(e * e for e in etas)))
+        etas.append(size)
+        g = g - size * (np.array([[G], [-G]]) + one.mu * g)
+    return last
 
 
 def formulas(found: Found) -> None:

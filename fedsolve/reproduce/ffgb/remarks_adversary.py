@@ -6,14 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fedsolve.federation.client import Client
-from fedsolve.learners import WeakLearner
-from fedsolve.losses import Softmax
 from fedsolve.reproduce.checks import Check
-from fedsolve.reproduce.ffgb.judging import AtLeast, Found, Same, Zero
-from fedsolve.reproduce.ffgb.oracles import Adversary, Honest
+from fedsolve.reproduce.ffgb.judging import AtLeast, Found, Zero
 from fedsolve.reproduce.ffgb.theory_problems import two_diracs
-from fedsolve.reproduce.ffgb.theory_runs import functions
 from fedsolve.typing import Array
 
 T42, C = "Theorem 4.2", "Appendix C"
@@ -27,9 +22,6 @@ CYCLIC = Zero(T42, "f^t is 0 to 1e-15 with one client in odd and the other in ev
 EXACT = Check(C, "at f^t, t = 0 to 29, the answer at the client's point is ∇F_i by differences: γ = 1", "off", 1e-6)
 ELSEWHERE = Check(C, "… as the penalty's part is 0 there: at a random f they differ by μ‖f‖", "off", 1e-6)
 SIZE = Check(C, "its answers are at most G = √2, as (11) with Ḡ = G, equal weights")
-LABELS = Same(T42, "fs.run: f^t is the same for the opposite labels, t = 0 to 30")
-HONEST = AtLeast(T42, "… while with an oracle that is exact and 0 elsewhere it moves by at least 0.1", most=0.1)
-OTHER = AtLeast(T42, "… while f* moves by at least 1 in every point", most=1.0)
 GRADIENT = Check(C, "∇F_i is ∇ℓ + μf at the client's point: against differences", "off", 1e-6)
 TENTH = AtLeast(f"{C}, (22)", "for some μ ‖f*‖² of the example is at least a tenth of G²ω_TV/μ²", most=0.1)
 ATTAINED = AtLeast(f"{C}, (22)", "‖f*‖ = G/μ is attained: the largest share of it over μ is at least 0.99", most=0.99)
@@ -43,9 +35,6 @@ CHECKS = (
     EXACT,
     ELSEWHERE,
     SIZE,
-    LABELS,
-    HONEST,
-    OTHER,
     GRADIENT,
     TENTH,
     ATTAINED,
@@ -102,10 +91,6 @@ def measure(rng: np.random.Generator, found: Found) -> None:
             found.note(UNEQUAL, most)
     found.note(CYCLIC, largest(lambda t, f, g: f - etas[t] * g[t % 2], (0.5, 0.5))[0])
     _exact(rng, etas, found)
-    paths = [[relabelled(learner, labels) for labels in ((0, 1), (1, 0))] for learner in (Adversary(), Honest())]
-    found.same(LABELS, *paths[0], 1.0)
-    found.note(HONEST, np.abs(paths[1][0] - paths[1][1]).max())
-    found.note(OTHER, 2 * np.sqrt(two_diracs(MU)[1]))
     g = rng.standard_normal(2)
     found.note(GRADIENT, np.abs(_differences(g, 0) - slope(g, 0) - MU * g).max())
     mus = 10.0 ** np.linspace(-3, 3, 61)
@@ -127,13 +112,6 @@ def _exact(rng: np.random.Generator, etas: Array, found: Found) -> None:
         f = f - etas[t] * answers(f, (0, 1), (0.5, 0.5)).sum(axis=0)
     f = rng.standard_normal((2, 2))
     found.note(ELSEWHERE, abs(np.linalg.norm(off(f)) - MU * np.linalg.norm(f)))
-
-
-def relabelled(learner: WeakLearner, labels: Sequence[int]) -> Array:
-    """f⁰, …, f^T of FFGB at both points, for clients with these labels."""
-    points = np.array([[0.0], [1.0]])
-    clients = [Client(f"c{i}", points[[i]], np.array([float(label)])) for i, label in enumerate(labels)]
-    return functions(Softmax(classes=2), learner, clients, points, ROUNDS, K=1, mu=MU, rule=0.5)
 
 
 def _differences(f: Array, y: int) -> Array:

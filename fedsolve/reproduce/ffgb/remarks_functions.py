@@ -6,6 +6,7 @@ from math import log
 
 import numpy as np
 
+from fedsolve.losses import Softmax
 from fedsolve.reproduce.checks import Check
 from fedsolve.reproduce.ffgb.judging import AtLeast, Below, Found, Same, Zero
 from fedsolve.reproduce.ffgb.proof_runs import Posed, boosted, posed, square_oracle, sup_oracle
@@ -13,12 +14,13 @@ from fedsolve.reproduce.ffgb.proof_runs import Posed, boosted, posed, square_ora
 CLIENTS, POINTS, MU, GAMMA = 5, 12, 0.5, 0.3
 
 CONVEX = AtLeast("Section 2.2, (1)", "the Hessian of the cross-entropy has no eigenvalue below −1e-12", most=-1e-12)
+MIDDLE = Below("Section 2.2, (1)", "the log-loss at the middle of 200 segments is at most the mean of its ends")
 SUBGRADIENT = Below("Section 2.2, (3)", "F[f] + ⟨g − f, h⟩_α ≤ F[g] with h of (3), 200 pairs")
 POOLED = Same("Section 3, (9)", "the mean of the F_i is (2) for the mean of the clients' distributions, at 200 f")
 INSIDE = Check("Section 3", "‖f‖²_αi is at most N‖f‖²_α, so that L²(α) ⊆ L²(α_i)")
 ALONE = Check(
     "Section 2.2, (4)",
-    "on one machine (4) ends within 1e-6 of ‖f⁰ − f*‖², γ = 0.3, both kinds of oracle",
+    "on one machine (4) ends within 1e-6 of ‖f⁰ − f*‖², γ = 0.2 to 1, μ = 0.1 to 4, both kinds of oracle",
     "times",
     1e-6,
 )
@@ -37,6 +39,7 @@ FIXED = Check(
 CHECKS = (
     *(
         CONVEX,
+        MIDDLE,
         SUBGRADIENT,
         POOLED,
         INSIDE,
@@ -66,6 +69,9 @@ def _functions(rng: np.random.Generator, found: Found) -> None:
     for _ in range(200):
         p = rng.dirichlet(np.full(5, 0.3))
         found.note(CONVEX, np.linalg.eigvalsh(np.diag(p) - np.outer(p, p)).min())
+    ends, labels = 5 * rng.spawn(1)[0].standard_normal((2, 200, 5)), np.eye(5)[np.arange(200) % 5]
+    middle, *values = (Softmax(classes=5).error(np, eta, labels) for eta in (ends.mean(axis=0), *ends))
+    found.below(MIDDLE, middle, np.mean(values, axis=0))
     one = posed(rng, CLIENTS, POINTS, MU, same=False)
     share = one.mass / one.mass.sum(axis=0)
     wanted = (share * one.labels).sum(axis=0)  # the mean label at each point, over all clients
@@ -89,11 +95,14 @@ def _alone(rng: np.random.Generator, found: Found) -> None:
     best = one.best[None]
     start = float(one.all(one.best, one.best))
     found.note(ZERO, np.abs(one.slope(best)).max())
-    for make in (sup_oracle, square_oracle):
-        g, oracle = np.zeros((1, POINTS)), make(one, GAMMA, rng)
-        for _ in range(4000):
-            g = g - 0.1 * oracle(one.slope(g))
-        found.note(ALONE, float(one.all(g[0] - one.best, g[0] - one.best)) / start)
+    for gamma, mu in ((GAMMA, MU), (0.2, MU), (0.7, MU), (1.0, MU), (GAMMA, 0.1), (GAMMA, 4.0)):
+        other = Posed(one.mass, one.labels, mu)
+        for make in (sup_oracle, square_oracle):
+            g, oracle, eta = np.zeros((1, POINTS)), make(other, gamma, rng), 0.3 * gamma / (mu + 0.25)
+            for _ in range(round(20 / (eta * gamma * mu))):
+                g = g - eta * oracle(other.slope(g))
+            left = g[0] - other.best
+            found.note(ALONE, float(other.all(left, left) / other.all(other.best, other.best)))
     g = np.zeros((1, POINTS))
     for _ in range(4000):
         g = g - 0.1 * (GAMMA * one.gradient(g) + MU * g)

@@ -45,6 +45,18 @@ def flipped(one: Regression, gamma: float, K: int) -> Oracle:
     return answer
 
 
+def steepened(gamma: float, K: int) -> Oracle:
+    """γφ in all steps of a round but the last, and (2 − γ)φ then: (14) and (15) with equality, the steepest answer."""
+    asked = 0
+
+    def answer(phi: Array) -> Array:
+        nonlocal asked
+        asked += 1
+        return np.asarray((2 - gamma if asked % K == 0 else gamma) * phi)
+
+    return answer
+
+
 def outlying(rng: np.random.Generator, own: int = 40) -> Regression:
     """Every client has one point far away, in a direction of its own; L = 1."""
     X = rng.random((CLIENTS * own, 2))

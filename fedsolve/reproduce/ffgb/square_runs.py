@@ -105,13 +105,16 @@ class Step:
     after: Array
 
 
-def algorithm3(one: Regression, oracle: Oracle, numerator: float, K: int, T: int) -> Iterator[Step]:
-    """All steps, from f⁰ = 0, with h = −Q(Δ − u), the sign that lines 5 and 6 need; step sizes c/(tK + k + 1)."""
-    f = np.zeros(len(one.X))
+def algorithm3(
+    one: Regression, oracle: Oracle, numerator: float, K: int, T: int, start: float = 0.0, most: float = np.inf
+) -> Iterator[Step]:
+    """All steps, from f⁰ = start, with h = −Q(Δ − u), the sign that lines 5 and 6 need; step sizes c/(tK + k + 1), or
+    `most` where that is smaller."""
+    f = np.full(len(one.X), start)
     for t in range(T):
         g, residual = np.tile(f, (len(one.u), 1)), np.zeros(one.u.shape)
         for k in range(1, K + 1):
-            eta = numerator / (t * K + k + 1)
+            eta = min(numerator / (t * K + k + 1), most)
             h = oracle(one.u - residual)
             before, residual = residual, residual - one.u + h
             after = g - eta * (g - h)

@@ -12,14 +12,23 @@ from fedsolve.reproduce.ffgb.square_runs import Regression, Step
 from fedsolve.typing import Array
 
 RESIDUAL = Below("Appendix F, slopes", "F: ‖Δ^k‖_lip ≤ (1 − γ)(‖Δ^(k−1)‖_lip + L) ≤ (1 − γ)L/γ, both oracles")
-QUERY = Check("Appendix F, slopes", "F: the query and the answer are L/γ-Lipschitz, both oracles")
-STEEP = Below("Appendix F, slopes", "F: ‖g^(k+1)‖_lip ≤ (1 − η)‖g^k‖_lip + ηL/γ and g is L/γ-Lipschitz, η ≤ ½")
+QUERY = Check(
+    "Appendix F, slopes", "F: the query and the answer are L/γ-Lipschitz, h = γφ and φ plus or minus a constant"
+)
+STEEP = Below(
+    "Appendix F, slopes", "F: ‖g^(k+1)‖_lip ≤ (1 − η)‖g^k‖_lip + ηL/γ and g is L/γ-Lipschitz, η ≤ ½, the same two"
+)
 STEEP_LONG = Check("Appendix F, slopes", "F: g is L/γ-Lipschitz with the step sizes of Theorem 4.4")
 LEFT = Below("Lemma F.2, (45) and (46)", "F: ‖Δ^k‖ ≤ (1 − γ)‖Δ^(k−1)‖ + (1 − γ)B ≤ (1 − γ)B/γ, both oracles")
+FROM_15 = Check("Lemma F.2, (45)", "F: ‖Δ^1‖ ≤ (1 − γ)‖u‖ at the client's points from (15) alone, φ plus 10B")
 ANSWER = Check("Lemma F.2", "F: ‖h_i‖ ≤ B/γ at the client's points, φ plus or minus a constant")
 ANSWER_RIGHT = Check("Lemma F.2", "F: … ≤ (2 − γ)B/γ")
 INDUCTION = Below("Lemma F.3, (47)", "F: ‖g^(k+1)‖ − B/γ ≤ (1 − η)(‖g^k‖ − B/γ), η ≤ ½, h = γφ")
-MEAN = Check("Lemma F.4, proof", "F: ḡ is at most B/γ at every client's points, in every round, η ≤ ½")
+MEAN = Check("Lemma F.4, proof", "F: ḡ is at most B/γ at every client's points, in every round, η ≤ ½, h = γφ")
+EVERYWHERE = Check(
+    "Lemma F.4", "F: g_i, ḡ and the answers are at most (LD + B)/γ everywhere, φ plus or minus a constant"
+)
+EVERYWHERE_RIGHT = Check("Lemma F.4", "F: … at most (LD + (2 − γ)B)/γ")
 JENSEN = Below("Lemma F.5, (48)", "F: ‖ḡ‖²_αs ≤ Σ_i ‖g_i‖²_αs/N")
 PLAN = Below("Lemma F.5, proof", "F: ‖g_i‖²_αs ≤ 2L²/γ² W_2²(α_s, α_i) + 2‖g_i‖²_αi, by the plan, in three steps")
 NORM = Check("Lemma F.5", "F: ‖ḡ‖_αs ≤ G_s²/γ², as printed, labels of slope 0.1, h = γφ")
@@ -29,7 +38,8 @@ GLOBAL = Check("Lemma F.5", "F: ḡ and h̄ are G-bounded in L²(α), as printed
 GLOBAL_GAMMA = Check("Lemma F.5", "F: … G/γ-bounded, h = γφ")
 ORDER = Check("Appendix F, end", "F: B ≤ G/√2, so that B = O(G)")
 CHECKS = (
-    *(RESIDUAL, QUERY, STEEP, STEEP_LONG, LEFT, ANSWER, ANSWER_RIGHT, INDUCTION, MEAN, JENSEN, PLAN, NORM, SQUARED),
+    *(RESIDUAL, QUERY, STEEP, STEEP_LONG, LEFT, FROM_15, ANSWER, ANSWER_RIGHT, INDUCTION, MEAN, EVERYWHERE),
+    *(EVERYWHERE_RIGHT, JENSEN, PLAN, NORM, SQUARED),
     *(SQUARED_MOVED, GLOBAL, GLOBAL_GAMMA, ORDER),
 )  # fmt: skip
 
@@ -52,6 +62,8 @@ def problem(one: Regression, rng: np.random.Generator, found: Found) -> None:
     found.note(LABELS, one.lip(one.y[None]) / one.L)
     found.note(TIGHTER, one.G2 / (one.L * one.D + one.B) ** 2)
     found.note(ORDER, np.sqrt(2) * one.B / np.sqrt(one.G2))
+    h = one.u + 10 * one.B  # its slopes are those of φ = u, so that (15) holds with every γ; here 0.3
+    found.note(FROM_15, one.sup(h - one.u) / (0.7 * one.sup(one.u)))
 
 
 def slopes(one: Regression, step: Step, gamma: float, small: bool, found: Found) -> None:
@@ -77,6 +89,9 @@ def values(one: Regression, step: Step, gamma: float, constant: bool, found: Fou
     bar = np.tile(step.after.mean(axis=0), (len(step.g), 1))
     if constant:
         found.note(ANSWER, one.sup(step.h) / (B / gamma))
+        most = max(np.abs(step.h).max(), np.abs(step.after).max())  # ḡ is at most the largest g_i
+        found.note(EVERYWHERE, most / ((one.L * one.D + B) / gamma))
+        found.note(EVERYWHERE_RIGHT, most / ((one.L * one.D + (2 - gamma) * B) / gamma))
     else:
         ahead, behind = one.sup(step.after) - B / gamma, one.sup(step.g) - B / gamma
         found.below(INDUCTION, ahead, (1 - step.eta) * behind, B)

@@ -17,7 +17,7 @@ from fedsolve.reproduce.ffgb.methods import FEDAVG, FEDAVG_DISTILL, FEDDYN, FFGB
 from fedsolve.reproduce.ffgb.parts import Part
 from fedsolve.reproduce.ffgb.traces import Arena
 from fedsolve.reproduce.ffgb.tuning import Budget, tuned
-from fedsolve.reproduce.figures import draw_curves, over_rounds
+from fedsolve.reproduce.figures import draw_curves, legend_below, over_rounds
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 
@@ -150,4 +150,4 @@ def _draw(found: Found, figure: Figure) -> None:
     for target in TARGETS:
         axis.axhline(target, color="grey", linewidth=0.8, linestyle=":")
     axis.set_ylabel("test accuracy")
-    axis.legend(frameon=False)
+    legend_below(figure, [axis])

@@ -87,7 +87,7 @@ def _draw(every: Every, sizes: Sizes, figure: Figure) -> None:
     titles = ("Theorem 4.3: K fixed", f"… K = {sizes.middle}", "Theorem 4.1", "Theorem 4.4")
     for axis, title in zip(axes, titles, strict=True):
         axis.set_title(title)
-        axis.legend(frameon=False, fontsize=8)
+        axis.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
     for axis in axes[::2]:
         axis.set_ylabel("‖f − f*‖²")
 

@@ -15,7 +15,7 @@ from fedsolve.reproduce.ffgb.methods import FEDAVG, FEDAVG_DISTILL, FEDDYN, FFGB
 from fedsolve.reproduce.ffgb.parts import Part
 from fedsolve.reproduce.ffgb.table2 import SETTING, TARGETS, network, shortened, small_arena
 from fedsolve.reproduce.ffgb.tuning import Budget, tuned
-from fedsolve.reproduce.figures import draw_curves, over_rounds
+from fedsolve.reproduce.figures import draw_curves, legend_below, over_rounds
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 
@@ -31,8 +31,8 @@ Found = Mapping[tuple[str, str], Sequence[Part]]
     paper=PAPER,
     place="Figure 1",
     title="FedAvg and FedDyn started from one round of FFGB-Distill",
-    takes="2 min",
-    seeds=2,
+    takes="4 min",
+    seeds=5,
     full=partial(in_full, tuple(one for one in COLUMNS if one[0] is not FEDAVG_DISTILL)),
 )
 def fig1(seeds: Seeds, quick: bool) -> Result:
@@ -112,4 +112,4 @@ def _draw(found: Found, figure: Figure) -> None:
     draw_curves(axis, curves, log=False)
     axis.axhline(TARGETS[-1], color="grey", linewidth=0.8, linestyle=":")
     axis.set_ylabel("test accuracy")
-    axis.legend(frameon=False)
+    legend_below(figure, [axis])

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from fedsolve.closed_forms.limits import limit_point
+from fedsolve.closed_forms.methods import LocalSteps
 from fedsolve.report.figures import Figure
 from fedsolve.report.tables import number
 from fedsolve.reproduce.claims import REFERENCE, judged, within
@@ -23,7 +24,7 @@ from fedsolve.reproduce.nonparametric.homogeneous import (
     problem,
     run_path,
 )
-from fedsolve.reproduce.nonparametric.methods import ABOUT, PAPER, methods
+from fedsolve.reproduce.nonparametric.methods import ABOUT, ETA, PAPER, methods
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 
 STATIONARY = 1e-9  # reference: the gradient norm of s = 1 is below this
@@ -33,6 +34,7 @@ ERROR, MARGIN = 0.047, 0.006  # reference: the error of every method
 SAME = 0.03  # reference: the four errors are within 3 % of the same value
 FAR = 1e5  # times: "stay well above 0" beside the gradient norm of s = 1
 LAST = 100  # rounds at the end, in which the norms change by less than 1 %
+SOON, SMALL = 100, 0.01  # "quickly": of 300 rounds; what a gradient norm has then "dropped" to, and a "low" error
 CLOSE = 1e-9  # run and closed form; what is left of θ_0 after the rounds is 1e-10
 
 Traces = Mapping[str, list[Trace]]  # by method, one for each seed
@@ -58,6 +60,32 @@ def _missed(traces: Traces) -> Sequence[tuple[str, Verdict]]:
         (
             f"… and change by less than 1 % in the last {LAST} rounds",
             Verdict(change < 0.01, f"by {100 * change:.2g} % at most"),
+        ),
+    )
+
+
+def _in_words(traces: Traces, two: Sequence[float]) -> Sequence[tuple[str, Verdict]]:
+    """What the paper says of speed and size, for every seed. `two` are the gradient norms at the limit of s = 2."""
+    falls = max(float(one.gradient_norms[SOON] / one.gradient_norms[0]) for one in traces["s = 1"])
+    latest = max(one.arrival for some in traces.values() for one in some)
+    largest = max(float(one.errors[-1] / one.errors[0]) for some in traces.values() for one in some)  # θ_0 = 0
+    ratio = min(norm / float(one.gradient_norms[-1]) for norm, one in zip(two, traces["s = 1"], strict=True))
+    return (
+        (
+            f"with s = 1 the gradient norm is below {100 * SMALL:g} % of its start after {SOON} rounds, in every seed",
+            Verdict(falls < SMALL, f"{100 * falls:.2g} % at most"),
+        ),
+        (
+            f"all four methods are within 1.1 times their last error after {SOON} rounds, in every seed",
+            Verdict(latest <= SOON, f"after {latest} rounds at most"),
+        ),
+        (
+            f"the last errors are at most {100 * SMALL:g} % of ‖θ*‖, in every seed",
+            Verdict(largest <= SMALL, f"{100 * largest:.2g} % at most"),
+        ),
+        (
+            f"already the limit of s = 2 has a gradient norm of at least {FAR:g} times that of s = 1, in every seed",
+            Verdict(ratio >= FAR, f"at least {ratio:.1e} times"),
         ),
     )
 
@@ -124,6 +152,7 @@ def fig1(seeds: Seeds, quick: bool) -> Result:
     """FedAvg with s > 1 and FedProx stop short of the minimum, and estimate θ* as well as the minimum does."""
     traces: dict[str, list[Trace]] = {name: [] for name in methods()}
     away: dict[str, list[float]] = {name: [] for name in methods()}
+    two = []
     posed = {seed: problem(seed) for seed in seeds.seeds}
     for seed, (name, method) in seeds.over(methods().items()):
         rounds = ROUNDS // method.steps if quick else ROUNDS
@@ -131,6 +160,9 @@ def fig1(seeds: Seeds, quick: bool) -> Result:
         traces[name].append(posed[seed].trace(path))
         limit = limit_point(LOSS, posed[seed].clients, method)
         away[name].append(float(np.linalg.norm(path[-1] - limit)))
+        if name == "s = 1":
+            ends = limit_point(LOSS, posed[seed].clients, LocalSteps(ETA, 2))
+            two.append(float(posed[seed].trace(ends[None]).gradient_norms[0]))
     distances = {name: Measured(tuple(some)) for name, some in away.items()}
     return Result(
         columns=(
@@ -150,7 +182,7 @@ def fig1(seeds: Seeds, quick: bool) -> Result:
             )
             for name, some in traces.items()
         ],
-        claims=_claims(traces, distances, quick),
+        claims=(*_claims(traces, distances, quick), *(() if quick else _in_words(traces, two))),
         notes=(
             f"{SETTING} The paths are those of fs.FedAvg and fs.FedProx. {FACTOR}",
             "“Rounds” is the first round with an error of at most 1.1 times the last one. The error of the minimum "

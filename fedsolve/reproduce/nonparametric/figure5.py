@@ -10,7 +10,7 @@ import numpy as np
 from fedsolve.report.figures import Figure
 from fedsolve.report.tables import number
 from fedsolve.reproduce.claims import REFERENCE, judged
-from fedsolve.reproduce.figures import Curve, draw_curves
+from fedsolve.reproduce.figures import Curve, draw_curves, legend_below
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.nonparametric.methods import ABOUT, ALIKE, PAPER, SIGMA, methods
 from fedsolve.reproduce.nonparametric.subspaces import EACH, FEATURES, RICH, SCARCE, gains
@@ -133,7 +133,7 @@ def _draw(found: Found, grid: Sequence[int], figure: Figure) -> None:
         draw_curves(axis, curves, over="r, columns that a client sees", log=False)
         axis.set_title(f"client with {SCARCE if kind == 'few rows' else RICH} rows")
     axes[0].set_ylabel("federation gain")
-    axes[0].legend(frameon=False)
+    legend_below(figure, axes)
 
 
 @experiment(

@@ -15,9 +15,10 @@ from fedsolve.features import Polynomial
 from fedsolve.report.figures import Figure
 from fedsolve.report.tables import number
 from fedsolve.reproduce.claims import REFERENCE, among_seeds, judged, stated
-from fedsolve.reproduce.figures import Curve, draw_curves
+from fedsolve.reproduce.figures import Curve, draw_curves, legend_below
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.nonparametric.methods import PAPER, SIGMA, methods
+from fedsolve.reproduce.nonparametric.minimax_polynomials import optimality
 from fedsolve.reproduce.result import Column, Measured, Result, Verdict
 from fedsolve.typing import Array
 
@@ -86,7 +87,7 @@ def _draw(sizes: Array, found: Mapping[str, Array], figure: Figure) -> None:
         curves = {name: Curve([totals] * len(errors), errors**power) for name, errors in found.items()}
         draw_curves(axis, curves, over="N, samples of all clients", log=False)
         axis.set_ylabel(label)
-    axes[0].legend(frameon=False)
+    legend_below(figure, axes)
 
 
 def bias(operators: Mapping[int, Array]) -> float:
@@ -147,7 +148,11 @@ def fig6(seeds: Seeds, quick: bool) -> Result:
             )
             for name in names
         ],
-        claims=(*_claims(exact, slopes, straight, away, quick), *_curves(expected, straight, quick)),
+        claims=(
+            *_claims(exact, slopes, straight, away, quick),
+            *_curves(expected, straight, quick),
+            *optimality(expected, CLIENTS, sizes.tolist(), G, quick),
+        ),
         notes=_notes(errors, expected),
         draw=partial(_draw, sizes, errors),
         printed_by="reference",

@@ -16,7 +16,7 @@ from fedsolve.federation.client import Client
 from fedsolve.local import GradientSteps
 from fedsolve.losses import Squared
 from fedsolve.report.figures import Figure
-from fedsolve.reproduce.figures import draw_curves, over_rounds
+from fedsolve.reproduce.figures import draw_curves, legend_below, over_rounds
 from fedsolve.reproduce.iterates import iterates
 from fedsolve.reproduce.nonparametric.methods import SIGMA
 from fedsolve.typing import Array
@@ -88,4 +88,4 @@ def draw_traces(figure: Figure, panels: Sequence[tuple[str, dict[str, list[Array
         draw_curves(axis, {name: over_rounds([one.tolist() for one in some]) for name, some in traces.items()})
         axis.set_title(title)
         axis.set_ylabel(label)
-    axes[0][0].legend(frameon=False)
+    legend_below(figure, axes.flat)

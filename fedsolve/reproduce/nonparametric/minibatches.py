@@ -7,7 +7,7 @@ algorithm gives the map: d + 1 copies of the targets as outputs, started from th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -70,10 +70,12 @@ def path_of(A: Array, c: Array, rounds: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The traces by batch size and method, one for each seed, and how far the map is from the first rounds."""
+    """The traces by batch size and method, one for each seed, and how far the map is from the first rounds. And the
+    gradient norms at the fixed points of the rounds, where they would end."""
 
     traces: dict[tuple[int, str], list[Trace]]
     distance: float
+    limits: dict[tuple[int, str], list[float]] = field(default_factory=dict)
 
     def errors(self, size: int, name: str) -> Measured:
         """The last errors."""
@@ -92,17 +94,21 @@ def traced(seeds: Seeds, sizes: Sequence[int] = SIZES) -> Traced:
     """Every method with every batch size; in the first seed the first rounds are also run one after the other."""
     found: dict[tuple[int, str], list[Trace]] = {(size, name): [] for size in sizes for name in methods()}
     posed: dict[int, Problem] = {}
+    limits: dict[tuple[int, str], list[float]] = {case: [] for case in found}
     distance = 0.0
     for seed, (size, name) in seeds.over(found):
         if seed not in posed:
             posed = {seed: problem(seed)}
         what = algorithm(methods()[name], size)
-        path = path_of(*round_map(what, posed[seed].clients), ROUNDS)
+        A, c = round_map(what, posed[seed].clients)
+        path = path_of(A, c, ROUNDS)
+        end = np.linalg.solve(np.eye(len(c)) - A, c)
+        limits[size, name].append(float(posed[seed].trace(end[None]).gradient_norms[0]))
         if seed == seeds.seeds[0]:
             run = run_path(what, posed[seed].clients, CHECKED)
             distance = max(distance, float(np.max(np.linalg.norm(run - path[: CHECKED + 1], axis=1))))
         found[size, name].append(posed[seed].trace(path))
-    return Traced(found, distance)
+    return Traced(found, distance, limits)
 
 
 def panel_title(size: int) -> str:

@@ -50,6 +50,7 @@ STEPS = bound(
     "Tr Σ ≤ (sη/N) Tr(Σ 𝓛^τ(I − 𝓛^t)) = (sη/N) Σ (1 − λ̃^t)²/(1 − λ̃) ≤ (sη/N) Σ min{t, t²(1 − λ̃)} ≤ "
     "(sη/N) Σ min{t, t²sηλ} = (ηts)²R²",
 )
+EACH = bound("Proof of Lemma 30", "1 − λ̃_i ≤ sηλ_i for every i, both in order")
 CONTRACTS = bound("Proof of Theorem 12, (70)", "‖𝓛‖ ≤ 1 − sηρ_N/κ")
 VARIANCE = bound("Proof of Theorem 12, (71)", "σ²(ηs/N) Σ (1 − λ̃^t)²/(1 − λ̃) ≤ σ²κd/(Nρ_N), since sηρ_N/κ ≤ 1 − λ̃ ≤ 1")
 CENTRE = identity("Proof of Theorem 12", "f̄ − f_j* = (I − 𝓛)⁻¹(Δ_f_j*·Ψ), and ‖f̄ − f_j*‖² = ΔᵀSΔ")
@@ -72,7 +73,7 @@ SINGULAR = Quantity(
 QUANTITIES = (
     *(UNROLLED, CENTRED, SHORTER, QUADRATIC, SIGMA_NORM, APART, SMALL, TAIL, INNER, SQUARED, REWRITTEN, TRACES),
     *(TRACE_BOUND, ORDER, BETWEEN, SCALARS, SAME, FACTS, STEPS, CONTRACTS, VARIANCE, CENTRE, SPREAD, NO_DIFFERENCE),
-    *(NO_INTERPOLANT, NO_DIFFERENCE_SAME, SINGULAR),
+    *(NO_INTERPOLANT, NO_DIFFERENCE_SAME, SINGULAR, EACH),
 )  # fmt: skip
 ROUNDS = (1, 3, 10, 100)
 
@@ -136,18 +137,21 @@ def _sums(made: Rounds, t: int, rng: np.random.Generator, notes: Notes) -> None:
     notes.add(APART, np.linalg.norm(step) / (math.sqrt(pace * t / N) * np.linalg.norm(a)))
     lam, values = np.linalg.eigvalsh(made.G), np.linalg.eigvalsh(made.A)
     u, rest = pace * t, 1 - values
+    notes.add(EACH, np.sort(rest) / (pace * lam))
     chain = [trace, pace / N * np.trace(inner), pace / N * np.minimum(t, t**2 * rest).sum()]
     chain += [pace / N * np.minimum(t, t**2 * pace * lam).sum(), u**2 * rademacher(lam, u**-0.5, N) ** 2]
     notes.add(STEPS, np.array(chain[:-1]) / np.array(chain[1:]))
     total = pace / N * np.sum((1 - values**t) ** 2 / rest)
     notes.same(TRACES, total, chain[1])
+    unequal = float(SIGMA**2 * rng.random(N) @ np.diag(Sigma))  # E[ξᵀΣξ] with variances between 0 and σ²
+    notes.add(VARIANCE, unequal / (SIGMA**2 * trace), trace / total)
     notes.add(
         VARIANCE, total / (made.kappa * D / (N * made.rho)), rest.max(), pace * made.rho / made.kappa / rest.min()
     )
     notes.add(CONTRACTS, values[-1] / (1 - pace * made.rho / made.kappa))
     if t <= (stopping_round(lam, SIGMA, N, made.method.step_size, made.method.steps) or 0):
         level = (SIGMA * u * rademacher(lam, u**-0.5, N)) ** 2
-        notes.add(SMALL, SIGMA**2 * trace / level, level * 2 * math.e)
+        notes.add(SMALL, unequal / (SIGMA**2 * trace), SIGMA**2 * trace / level, level * 2 * math.e)
         frobenius, delta = np.linalg.norm(Sigma), 1 / (2 * math.e)
         notes.add(TAIL, frobenius**2 / (size * trace))
         notes.add(

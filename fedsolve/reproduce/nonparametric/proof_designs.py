@@ -8,7 +8,9 @@ from itertools import product
 
 import numpy as np
 
-from fedsolve.closed_forms.methods import LocalSteps, ProximalStep
+from fedsolve.closed_forms.linear_path import round_map
+from fedsolve.closed_forms.methods import LocalSteps, Method, ProximalStep
+from fedsolve.reproduce.nonparametric import proof_conditioning
 from fedsolve.reproduce.nonparametric.quantities import Notes, Quantity, bound, identity
 from fedsolve.reproduce.nonparametric.theory_coefficients import LOW, SIGMA, D, Rounds, methods, scaled_rows
 from fedsolve.reproduce.nonparametric.theory_rates import slope
@@ -84,6 +86,27 @@ HALF = Quantity(
     "Proof of Corollary 14, (75)", "‖ΣY_i‖ ≤ ½ with N = 8 ν d log d, so that φ(x)ᵀφ(x)/N ⪰ α/2", "‖ΣY_i‖", most=0.5
 )
 SINGULAR = bound("Proof of Corollary 14", "Σ‖φ(x_i)‖² ≤ Σ(d/r_i)‖F_i‖² ≤ βdΣn_i/r_i ≤ βνMd")
+ENOUGH = bound(
+    "Proof of Corollary 13",
+    "α/2 ≤ α − c_1 max{√(d/N), d/N} from N = d max{4c_1²/α², 2c_1/α} on, c_1 = 0.1 to 10, α = 0.01 to 10",
+    "α/2 over it",
+)
+SQUARE_SIZE = Quantity(
+    "Proof of Corollary 14",
+    "F_iᵀF_i/n_i ⪰ αI_d, as printed: it has d rows",
+    "rows over d",
+    1.0,
+    1.0,
+)
+FIRST_STEP = bound(
+    "Proof of Corollary 14, (75)",
+    "(a): Σw_i²d/r_i ≤ νd/N and max w_id/r_i ≤ νd/N, for n_i and r_i that differ",
+)
+BERNSTEIN = bound(
+    "Proof of Corollary 14, (75)",
+    "‖ΣY_i‖ ≤ c_3√(Σw_i²(d/r_i) log d) + c_3 max w_i(d/r_i) log d: with c_3 = 2 in 50 draws, n_i and r_i that differ",
+)
+APART = bound("Proof of Corollary 14", "Σ‖f_i*(x_i) − f_j*(x_i)‖² ≤ Σ‖φ(x_i)‖²‖θ_i* − θ_j*‖², for every client j")
 ORTHOGONAL = bound(
     "Example 1",
     "orthogonal local rows of norm √d, n_i = r_i, N = 8 d log d: E‖θ_t − θ̄‖² is at most (30) with α = β = ν = 1",
@@ -93,22 +116,17 @@ ALPHA_ONE = Quantity(
     "Example 1", "… F_i = √r_i I, so that α = β = 1", "eigenvalues of F_iᵀF_i/n_i", 1 - 1e-10, 1 + 1e-10
 )
 GAUSSIAN = bound(
-    "Example 2", "Gaussian F_i with n_i = 10 r_i, N = 8 ν d log d: E‖θ_t − θ̄‖² is at most (30)", "error over bound"
-)
-NEAR_ONE = Quantity(
     "Example 2",
-    "1 − δ ≤ α ≤ β ≤ 1 + δ with a small δ if n_i ≥ C max{r_i, log M}: δ ≤ 0.35 with C = 100, M = 20, r_i "
-    "= 3, 10 and 30",
-    "α and β",
-    0.65,
-    1.35,
+    "Gaussian F_i with n_i = 100 max{r_i, log M}, N = 8 ν d log d: E‖θ_t − θ̄‖² is at most (30)",
+    "error over bound",
 )
 QUANTITIES = (
     *(WELL, DEVIATION, WEYL, SUM, SPREAD, OPTIMAL, MINIMAX, TRADE, FASTER, COST, PROJECTED, PROJECTED_ROOT, MEAN),
-    *(SQUARE, NORM, FEATURES, HALF, SINGULAR, ORTHOGONAL, ALPHA_ONE, GAUSSIAN, NEAR_ONE),
+    *(SQUARE, NORM, FEATURES, HALF, SINGULAR, ORTHOGONAL, ALPHA_ONE, GAUSSIAN),
+    *(ENOUGH, SQUARE_SIZE, FIRST_STEP, BERNSTEIN, APART),
 )  # fmt: skip
 DRAWS = 20_000
-PLENTY = 8
+PLENTY, C = 8, 100
 
 
 def measured(seed: int, notes: Notes) -> None:
@@ -117,9 +135,9 @@ def measured(seed: int, notes: Notes) -> None:
     _independent(rng, notes)
     _trade(rng, notes)
     _projections(rng, notes)
-    _conditioning(rng, notes)
-    for name, r, n in (("orthogonal", 4, 4), ("Gaussian", 2, 20)):
+    for name, r, n in (("orthogonal", 4, 4), ("Gaussian", 2, proof_conditioning.rows(C, 2, needed(2)))):
         _subspaces(rng, name, r, n, notes)
+    _unlike(rng, notes)
 
 
 def _independent(rng: np.random.Generator, notes: Notes) -> None:
@@ -186,17 +204,13 @@ def _projections(rng: np.random.Generator, notes: Notes) -> None:
         notes.add(SQUARE, np.abs(square - expected * np.eye(D)).max() / expected)
 
 
-def _conditioning(rng: np.random.Generator, notes: Notes) -> None:
-    for r in (3, 10, 30):
-        n = math.ceil(100 * max(r, math.log(20)))
-        for _ in range(20):
-            F = rng.standard_normal((n, r))
-            notes.add(NEAR_ONE, np.linalg.eigvalsh(F.T @ F / n))
+def needed(r: int) -> int:
+    """M with N = M n = 8 ν d log d and ν = n/r."""
+    return math.ceil(PLENTY * D * math.log(D) / r)
 
 
 def _subspaces(rng: np.random.Generator, name: str, r: int, n: int, notes: Notes) -> None:
-    nu = n / r
-    clients = math.ceil(PLENTY * nu * D * math.log(D) / n)
+    nu, clients = n / r, needed(r)
     X, F, U = [], [], []
     for _ in range(clients):
         U.append(np.linalg.qr(rng.standard_normal((D, r)))[0])
@@ -217,13 +231,50 @@ def _subspaces(rng: np.random.Generator, name: str, r: int, n: int, notes: Notes
     chain += [high * D * clients * n / r, high * nu * clients * D]
     notes.add(SINGULAR, np.array(chain[:-1]) / np.array(chain[1:]))
     truths = rng.standard_normal(D) + 0.3 * rng.standard_normal((clients, D))
+    notes.add(SQUARE_SIZE, len(F[0].T @ F[0]) / D)
+    grams = np.array([rows.T @ rows for rows in X])
+    sizes = np.linalg.eigvalsh(grams)[:, -1]
+    for own in truths:
+        left = float(np.einsum("md,mde,me->", truths - own, grams, truths - own))
+        gaps = np.square(truths - own).sum(axis=1)
+        notes.add(APART, left / float(np.dot(sizes, gaps)))
     _bounds(X, truths, low, ORTHOGONAL if name == "orthogonal" else GAUSSIAN, notes)
+
+
+def _unlike(rng: np.random.Generator, notes: Notes) -> None:
+    """Clients of unequal sizes in subspaces of unequal dimensions, and the N of Corollary 13."""
+    for c, alpha in product((0.1, 1.0, 10.0), (0.01, 1.0, 10.0)):
+        share = 1 / max(4 * c**2 / alpha**2, 2 * c / alpha)  # d/N
+        notes.add(ENOUGH, alpha / 2 / (alpha - c * max(math.sqrt(share), share)))
+    for _ in range(50):
+        r = rng.integers(1, D, 40)
+        n = r * rng.integers(1, 6, 40)
+        w, scale = n / n.sum(), D / r
+        limit = (n / r).max() * D / n.sum()
+        squares, largest = float((w**2 * scale).sum()), float((w * scale).max())
+        notes.add(FIRST_STEP, squares / limit, largest / limit)
+        bases = [np.linalg.qr(rng.standard_normal((D, int(one))))[0] for one in r]
+        total = sum(a * b * U @ U.T for a, b, U in zip(w, scale, bases, strict=True)) - np.eye(D)
+        most = 2 * (math.sqrt(squares * math.log(D)) + largest * math.log(D))
+        notes.add(BERNSTEIN, np.linalg.norm(total, 2) / most)
 
 
 def _bounds(X: Sequence[Array], truths: Array, low: float, quantity: Quantity, notes: Notes) -> None:
     """(30) for every method with γ = 0.9."""
     steepest = max(float(np.linalg.norm(rows, 2)) ** 2 / len(rows) for rows in X)
     for method in (LocalSteps(0.9 / steepest), LocalSteps(0.9 / steepest, 5), ProximalStep(0.9 / steepest)):
-        made = Rounds.of(X, method)
+        made = by_clients(X, method)
         rate = method.step_size * method.steps * low / (2 * made.kappa)
         notes.add(quantity, made.share(made.centre(truths), rate, low))
+
+
+def by_clients(X: Sequence[Array], method: Method) -> Rounds:
+    """`Rounds.of`, for many rows: without a matrix of all rows by all rows."""
+    shares, total = [], sum(map(len, X))
+    for rows in X:
+        A, C = round_map([rows], [np.eye(len(rows))], method)
+        shares.append((len(rows) / total * A, len(rows) / total * C))
+    G = np.sum([rows.T @ rows for rows in X], axis=0) / total
+    steepest = max(float(np.linalg.norm(rows, 2)) ** 2 / len(rows) for rows in X)
+    kappa = method.kappa(method.step_size * steepest)
+    return Rounds(X, method, np.sum([A for A, _ in shares], axis=0), np.hstack([C for _, C in shares]), kappa, G)

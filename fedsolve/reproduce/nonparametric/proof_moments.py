@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -41,6 +42,17 @@ SPLIT = bound(
 ROSENTHAL = bound(
     "Proof of Theorem 10, (56)", "E|Σ Q_ii(ξ_i² − Eξ_i²)|² ≤ M_4 Σ Q_ii² ≤ ‖Q‖_F² M_4, p = 4: the constant is 1"
 )
+ROSENTHAL_8 = Quantity(
+    "Proof of Theorem 10, (56)",
+    "… and p = 8, exactly, for uniform and Laplace noise: E|Σ Q_ii(ξ_i² − Eξ_i²)|⁴ is at most 3 times M_8 Σ Q_ii⁴ + "
+    "(M_4 Σ Q_ii²)²",
+    "ratio at N = 24, 96 and 192",
+    most=3.0,
+)
+LAST_8 = bound(
+    "Proof of Theorem 10, (56)",
+    "… and p = 8: M_8 Σ Q_ii⁴ + (M_4 Σ Q_ii²)² ≤ 2‖Q‖_F⁴ M_8",
+)
 DECOUPLED = bound("Proof of Theorem 10", "E|Σ_{i≠j} Q_ij ξ_i ξ_j|⁴ ≤ 4⁴ E|ξᵀQξ'|⁴", "left over right side, by draws")
 U_STATISTIC = Quantity(
     "Proof of Theorem 10, (57)",
@@ -49,6 +61,12 @@ U_STATISTIC = Quantity(
     most=1.0,
 )
 THREE_TERMS = bound("Proof of Theorem 10, (57)", "σ^(2p)‖Q‖_F^p + σ^pM_p‖Q‖_{2,p}^p + M_p²‖Q‖_{p,p}^p ≤ 3‖Q‖_F^pM_p²")
+TAIL = Quantity(
+    "Proof of Theorem 10, (58)",
+    "P{|ξᵀQξ − E| > δ} ≤ C'_p(M_p(‖Q‖_F/δ)^(p/2) + M_p²(‖Q‖_F/δ)^p), p = 4: with C' = 4, ‖Q‖_F/δ = 2, ½ and ⅛",
+    "probability over it, without C'",
+    most=4.0,
+)
 CLAIM = bound(
     "Proof of Theorem 10, after (58)",
     "min{1, C(Mr^(p/2) + M²r^p)} ≤ 2CMr^(p/2) for any M = M_p and r = ‖Q‖_F/δ, C ≥ 1",
@@ -59,7 +77,7 @@ CASES = bound(
     "… because 2CMr^(p/2) ≥ 1 where r ≥ 1, and M²r^p ≤ Mr^(p/2) elsewhere, as printed",
     "largest ratio",
 )
-QUANTITIES = (MOMENTS, SPLIT, ROSENTHAL, DECOUPLED, U_STATISTIC, THREE_TERMS, CLAIM, CASES)
+QUANTITIES = (MOMENTS, SPLIT, ROSENTHAL, ROSENTHAL_8, LAST_8, DECOUPLED, U_STATISTIC, THREE_TERMS, TAIL, CLAIM, CASES)
 
 
 def measured(seed: int, notes: Notes, draws: int = 20_000) -> None:
@@ -79,6 +97,26 @@ def measured(seed: int, notes: Notes, draws: int = 20_000) -> None:
         notes.add(THREE_TERMS, terms / (3 * size**P * fourth**2))
         notes.add(ROSENTHAL, (fourth - 1) * np.square(np.diag(Q)).sum() / (fourth * np.square(np.diag(Q)).sum()))
         notes.add(ROSENTHAL, np.square(np.diag(Q)).sum() / size**2)
+        squares = np.square(np.diag(Q))
+        for moments in MOMENTS_OF.values():
+            middle = moments[8] * np.square(squares).sum() + (moments[4] * squares.sum()) ** 2
+            notes.add(ROSENTHAL_8, fourth_moment(np.diag(Q), moments) / middle)
+            notes.add(LAST_8, middle / (2 * size**4 * moments[8]))
+
+
+# Of variance 1: √3 times uniform on [−1, 1], and Laplace.
+MOMENTS_OF = {
+    "uniform": {p: 3 ** (p / 2) / (p + 1) for p in (4, 6, 8)},
+    "Laplace": {p: math.factorial(p) / 2 ** (p / 2) for p in (4, 6, 8)},
+}
+
+
+def fourth_moment(weights: Array, moments: Mapping[int, float]) -> float:
+    """E|Σ w_i(ξ_i² − 1)|⁴ for independent ξ_i of variance 1 with these moments."""
+    spread = moments[4] - 1
+    own = moments[8] - 4 * moments[6] + 6 * moments[4] - 3
+    squares = np.square(weights)
+    return float(3 * (spread * squares.sum()) ** 2 + (own - 3 * spread**2) * np.square(squares).sum())
 
 
 def _parts(Q: Array, one: Array, two: Array, fourth: float, notes: Notes) -> None:
@@ -90,6 +128,8 @@ def _parts(Q: Array, one: Array, two: Array, fourth: float, notes: Notes) -> Non
         left = (np.abs(whole) > delta).mean()
         middle = (np.abs(diagonal) > delta / 2).mean() + (np.abs(off) > delta / 2).mean()
         right = (np.abs(diagonal) ** (P / 2)).mean() / (delta / 2) ** (P / 2) + (off**P).mean() / (delta / 2) ** P
+        term = fourth * (np.linalg.norm(Q) / delta) ** (P / 2)
+        notes.add(TAIL, left / (term + term**2))
         if left > 0:
             notes.add(SPLIT, left / middle, middle / right)
     notes.add(DECOUPLED, (off**P).mean() / (4**P * (apart**P).mean()))

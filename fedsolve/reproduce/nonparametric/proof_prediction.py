@@ -58,10 +58,15 @@ PRINTED_T = bound(
 )
 RANK = Quantity("Proof of Theorem 11", "Λ_i = 0 for i > d, the rank", "largest Λ_i over Λ_1", most=1e-12)
 EXPONENTIAL = bound("Proof of Theorem 11", "δ_1(t) ≤ (1/(ηs)) (1 − ηλ_ds/κ)^(2t) ≤ (1/(ηs)) exp(−2λ_dsηt/κ)")
+PACE = bound(
+    "Theorem 11",
+    "the rate of its bound is right within κ: where δ_1(t) is e⁻⁵ of its start or less, −log of it grows by at least "
+    "2ηsλ_d/κ in a round, and by at most 1.25 κ times that",
+)
 FEW = bound("Proof of Theorem 11", "δ_2(t) ≤ d/N")
 QUANTITIES = (
     *(DECOMPOSED, NORMS, EQUAL_NORMS, LEARNED, CHAIN, UNROLLED, THREE, BIAS, SCALAR, SCALAR_PRINTED, FORM, TRACE),
-    *(SHRINKS, STOPPED, SUM, BALANCE, LONGEST, PRINTED_T, RANK, EXPONENTIAL, FEW),
+    *(SHRINKS, STOPPED, SUM, BALANCE, LONGEST, PRINTED_T, RANK, EXPONENTIAL, PACE, FEW),
 )  # fmt: skip
 ROUNDS = (1, 2, 5, 20, 100, 1000)
 LATE = 10**6  # the last round tried of a T that is never reached
@@ -119,10 +124,14 @@ def _round(problem: KernelProblem, found: Decomposition, t: int, rng: np.random.
     notes.add(CHAIN, np.array(sums[:-1]) / np.array(sums[1:]))
     noise = SIGMA * rng.standard_normal(N)
     path = np.zeros(N)
+    term = eta * K @ P @ (noise + apart)
+    middle_sum = np.zeros(N)
     for _ in range(min(t, 100)):
         path = L @ path + eta * K @ P @ (f + apart + noise)
+        middle_sum, term = middle_sum + term, L @ term
     if t <= 100:
         notes.same(UNROLLED, path - f, -power @ f + learned @ (noise + apart))
+        notes.same(UNROLLED, path - f, -power @ f + middle_sum)
     parts = [np.square(power @ f).sum(), np.square(learned @ noise).sum(), np.square(learned @ apart).sum()]
     notes.add(THREE, np.square(-power @ f + learned @ (noise + apart)).sum() / (3 * sum(parts)))
     notes.add(THREE, parts[2] / (kappa * np.square(apart).sum()))
@@ -175,3 +184,7 @@ def _finite(found: Decomposition, notes: Notes) -> None:
         last = math.exp(-2 * least * s * eta * t / found.kappa) / (eta * s)
         notes.add(EXPONENTIAL, delta_1 / middle, middle / last)
         notes.add(FEW, np.square(1 - found.decay[:d] ** t).sum() / d)
+    t = math.ceil(2.5 / -math.log(found.decay[d - 1]))
+    first, later = ((found.decay[:d] ** (2 * one) * Lam[:d]).max() for one in (t, 2 * t))
+    ratio = math.log(first / later) / t / (2 * eta * s * least / found.kappa)
+    notes.add(PACE, 1 / ratio, ratio / (1.25 * found.kappa))

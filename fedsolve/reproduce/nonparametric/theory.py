@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from fedsolve.reproduce.checks import checked
 from fedsolve.reproduce.harness import Seeds, experiment
-from fedsolve.reproduce.nonparametric import theory_coefficients, theory_kernels, theory_rates
+from fedsolve.reproduce.nonparametric import (
+    theory_coefficients,
+    theory_decay,
+    theory_kernels,
+    theory_rates,
+    theory_subspaces,
+)
 from fedsolve.reproduce.nonparametric.methods import PAPER
 from fedsolve.reproduce.result import Result
 
-CHECKS = (*theory_kernels.CHECKS, *theory_coefficients.CHECKS, *theory_rates.CHECKS)
+CHECKS = (
+    *(*theory_kernels.CHECKS, *theory_coefficients.CHECKS, *theory_rates.CHECKS),
+    *(*theory_subspaces.CHECKS, *theory_decay.CHECKS),
+)
 
 
 @experiment(
@@ -24,7 +33,9 @@ def theory(seeds: Seeds, quick: bool) -> Result:
         {
             **theory_kernels.measured(seed),
             **theory_coefficients.measured(seed),
+            **theory_subspaces.measured(seed),
             **theory_rates.measured(seed, quick),
+            **theory_decay.measured(seed),
         }
         for seed in seeds
     ]
@@ -38,7 +49,8 @@ def theory(seeds: Seeds, quick: bool) -> Result:
             f"and 0.95. Coefficients: d = {theory_coefficients.D}, γ = 0.9, clients whose covariances and truths "
             "differ.",
             "Expectations over the noise are exact. Corollaries 23 and 24 have constants without a value; there the "
-            "mean of 50 draws of the noise is taken, and the rule is one about the order.",
+            "mean of 50 draws of the noise is taken, and the rule is one about the order. Their bounds with one "
+            "constant, and with which probability, are in nonparametric-proofs.",
             "κ of FedAvg is γs/(1 − (1 − γ)^s), as in Lemma 29.",
         ),
         quick,

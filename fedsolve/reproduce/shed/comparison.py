@@ -104,7 +104,8 @@ class Comparison:
 
     def draw(self, figure: Figure) -> None:
         """Draw a row of panels per axis and a column per problem."""
-        looks = distinct_looks(list(dict.fromkeys(method for _, method in self.traces)))
+        labels = _labels({where: [name for at, name in self.traces if at == where] for where in self.abouts})
+        looks = distinct_looks(list(dict.fromkeys(labels.values())))
         for name in looks:
             if name.endswith("pipelined"):
                 looks[name]["linestyle"] = "--"  # where it is the same as the one that is not, both are seen
@@ -113,7 +114,8 @@ class Comparison:
             for row, (counted, label) in enumerate(AXES.items()):
                 axis = grid[row][column]
                 found = {method: one for (where, method), one in self.traces.items() if where == problem}
-                draw_curves(axis, {name: _curve(one, counted) for name, one in found.items()}, over=label, looks=looks)
+                curves = {labels[name]: _curve(one, counted) for name, one in found.items()}
+                draw_curves(axis, curves, over=label, looks=looks)
                 ends = [float(np.median([_counts(one, counted)[-1] for one in several])) for several in found.values()]
                 # AGD's thousands would squash the others: whoever needs far more leaves the panel.
                 longest = max(1.0, min(1.03 * max(ends), LONGEST * float(np.median(ends))))
@@ -122,6 +124,20 @@ class Comparison:
                 axis.set_ylabel("f − f*" if column == 0 else "")
             grid[0][column].set_title(fill(problem, LETTERS // len(self.abouts)), fontsize=10)
         legend_below(figure, grid.ravel().tolist())
+
+
+def _labels(methods: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """What the lines of methods are called. Where each problem has a method of its own in the same settings
+    ("SHED-LS, d = 3" and "Fib-SHED, d = 3"), a line is called by its setting, so that this has one colour."""
+    of_problem = [list(dict.fromkeys(names)) for names in methods.values()]
+    settings = [[name.rpartition(", ")[2] for name in names] for names in of_problem]
+    alike = all(one == settings[0] and len(set(one)) == len(one) for one in settings)
+    differ = any(names != of_problem[0] for names in of_problem)
+    return {
+        name: setting if alike and differ else name
+        for names, told in zip(of_problem, settings, strict=True)
+        for name, setting in zip(names, told, strict=True)
+    }
 
 
 def compare(

@@ -12,7 +12,7 @@ from fedsolve.loop.history import Run
 from fedsolve.loop.run import run
 from fedsolve.loop.stopping import Stopping
 from fedsolve.report.figures import Figure
-from fedsolve.reproduce.figures import Curve, draw_curves
+from fedsolve.reproduce.figures import Curve, draw_curves, legend_below
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 from fedsolve.reproduce.shed.newton_rounds import LARGE, SMALL, Case
@@ -99,7 +99,7 @@ def fednl_rounds(seeds: Seeds, quick: bool) -> Result:
         draw_curves(axis, curves)
         axis.axhline(TOLERANCE, color="grey", linewidth=0.8, linestyle=":")
         axis.set_ylabel("norm of the pooled gradient")
-        axis.legend(frameon=False)
+        legend_below(figure, [axis])
 
     return Result(
         columns=(

@@ -23,6 +23,7 @@ from fedsolve.reproduce.shed.methods import (
     least_squares_increments,
 )
 from fedsolve.reproduce.shed.problems import Problem, images, songs
+from fedsolve.reproduce.shed.same_load import on_load
 
 MOST = 2000  # rounds
 COUNTS: tuple[HowMany, ...] = (1, 3, 6, 30, "link")
@@ -57,7 +58,10 @@ def fig6(seeds: Seeds, quick: bool) -> Result:
     found = compare(seeds, problems, methods, MOST)
     claims: list[tuple[str, Verdict]] = []
     for problem in problems:
-        claims += _on_increments(found, problem, [method.name for method in methods[problem]], quick)
+        names = [method.name for method in methods[problem]]
+        claims += _on_increments(found, problem, names, quick)
+        others = {"d = 3": names[1], "d = 6": names[2], "a Rayleigh link": names[4]}
+        claims += on_load(found, problem, names[0], others, quick)
     one, *_, many, _ = (method.name for method in methods[IMAGES])
     fewer = found.ratio(IMAGES, one, many, "rounds")
     claims.append((f"{IMAGES}: d = 30 is about {TENFOLD:g} times faster", within(fewer, TENFOLD, SHARE, quick)))

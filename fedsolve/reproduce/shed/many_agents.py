@@ -18,7 +18,7 @@ from fedsolve.numerics.linalg import norm
 from fedsolve.report.figures import Figure
 from fedsolve.report.tables import number
 from fedsolve.reproduce.claims import Claims
-from fedsolve.reproduce.figures import Curve, draw_curves
+from fedsolve.reproduce.figures import Curve, draw_curves, legend_below
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.iterates import iterates
 from fedsolve.reproduce.result import Cell, Column, Measured, Result
@@ -197,6 +197,8 @@ def _on_rates(runs: dict[tuple[str, str], list[_Run]], claims: Claims) -> None:
         claims.add(f"Theorem 3: c_t never rises, {what}", all(one.falls() for one in found), f"in {len(found)} runs")
         said = f"{left:.1g} of the first error is left after n rounds"
         claims.add(f"Theorem 3: the step after n − 1 increments is exact, {what}", left <= EXACT, said)
+        last = max(one.factors[-1] for one in found)
+        claims.add(f"Theorem 3: then c_t = 0, {what}", last <= ROUNDING, f"at most {last:.1g}")
 
 
 def _on_steps(steps: dict[str, list[_Steps]], claims: Claims) -> None:
@@ -227,4 +229,4 @@ def _draw(bounds: dict[str, list[list[float]]], figure: Figure) -> None:
     periods = {name: [list(range(1, len(one) + 1)) for one in several] for name, several in bounds.items()}
     draw_curves(axis, {name: Curve(periods[name], one) for name, one in bounds.items()}, over="period T", log=False)
     axis.set_ylabel("ā_T")
-    axis.legend(frameon=False)
+    legend_below(figure, [axis])

@@ -15,7 +15,7 @@ from fedsolve.loop.stopping import Stopping
 from fedsolve.losses import Logistic
 from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import REFERENCE
-from fedsolve.reproduce.figures import Curve, draw_curves
+from fedsolve.reproduce.figures import Curve, draw_curves, legend_below
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Cell, Column, Measured, Result, Verdict
 
@@ -101,7 +101,7 @@ def newton_rounds(seeds: Seeds, quick: bool) -> Result:
         draw_curves(axis, curves)
         axis.axhline(TOLERANCE, color="grey", linewidth=0.8, linestyle=":")
         axis.set_ylabel("norm of the pooled gradient")
-        axis.legend(frameon=False)
+        legend_below(figure, [axis])
 
     return Result(
         columns=(

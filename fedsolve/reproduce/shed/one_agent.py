@@ -11,7 +11,7 @@ import numpy as np
 from fedsolve.report.figures import Figure, style
 from fedsolve.report.tables import number
 from fedsolve.reproduce.claims import Claims
-from fedsolve.reproduce.figures import draw_curves, over_rounds
+from fedsolve.reproduce.figures import draw_curves, legend_below, over_rounds
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Column, Measured, Result
 from fedsolve.reproduce.shed.problems import songs
@@ -146,7 +146,6 @@ def _draw(values: Array, figure: Figure) -> None:
     draw_curves(left, {name: over_rounds([path]) for name, path in paths.items()}, over="iterations", looks=looks)
     left.set_ylabel("‖θ − θ*‖")
     left.set_ylim(bottom=LEAST)
-    left.legend(frameon=False, loc="lower left")
     q = len(values) // 3
     rho_best, _ = best(values, q)
     rhos, etas = np.linspace(values[-1] / 2, 1.3 * values[q], GRID), np.linspace(0.05, 2.5, GRID)
@@ -159,7 +158,7 @@ def _draw(values: Array, figure: Figure) -> None:
     right.set_xlabel("ρ")
     right.set_ylabel("η")
     right.figure.colorbar(shades, ax=right, label="r(ρ, η, q), at most 1 shown")
-    right.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=3, frameon=False)
+    legend_below(figure, [left, right])
 
 
 def _on_theorem(spectra: Sequence[Array], claims: Claims) -> None:

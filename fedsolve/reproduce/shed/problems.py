@@ -103,10 +103,11 @@ def images(
     return Problem(clients, Logistic(l2=mu), about)
 
 
-def w8a(mu: float = 1e-5, *, seed: int, agents: int = W8A_AGENTS) -> Problem:
+def w8a(mu: float = 1e-5, *, seed: int, agents: int = W8A_AGENTS, iid: bool = False) -> Problem:
     """Agents of 700 to 900 rows; half of them share the 1,479 rows of the rare class, the others have none of it.
 
-    The paper does not say how many agents it has, nor how many of them lack a class.
+    The paper does not say how many agents it has, nor how many of them lack a class. With `iid` the same rows are dealt
+    out at random.
     """
     data = load("w8a")
     rng = np.random.default_rng(seed)
@@ -120,10 +121,12 @@ def w8a(mu: float = 1e-5, *, seed: int, agents: int = W8A_AGENTS) -> Problem:
             raise ConfigError(f"w8a has too few rows for {agents} agents of {W8A_SIZES[0]} to {W8A_SIZES[1]}")
         parts.append(np.sort(np.concatenate([own, common[used : used + size - len(own)]])))
         used += size - len(own)
+    if iid:
+        parts = [np.sort(some) for some in np.split(rng.permutation(np.concatenate(parts)), np.cumsum(sizes)[:-1])]
     clients = [Client(f"agent-{j}", data.X[rows], data.y[rows].astype(float)) for j, rows in enumerate(parts)]
     about = (
         f"w8a, {agents} agents of {W8A_SIZES[0]} to {W8A_SIZES[1]} rows ({sizes.sum():,} of {len(data.y):,}), "
-        f"{len(shares)} of them with both classes, μ = {mu:g}"
+        f"{'all at random' if iid else f'{len(shares)} of them with both classes'}, μ = {mu:g}"
     )
     return Problem(clients, Logistic(l2=mu), about)
 

@@ -40,10 +40,30 @@ PRODUCT, STEPS = "(22), (23): ‖A_1 ⋯ A_t‖ ≤ c_1 ⋯ c_t", "before (23): 
 VANISHES, DIVERGES = "a = 1.01 a*: (θ^t − θ*)a^-t vanishes", "a = 0.99 a*: it diverges"
 PERIODIC, PERIODIC_LATE = "(25): c_{k+T} = c_k from k = 1", "(25): c_{k+T} = c_k from k = T"
 MEAN, MEAN_LATE = "(25): log ā is the mean of log c_1 … log c_T", "(25): log ā is the mean over a whole period"
+SIX, RATE = "(6): ‖θ^{t+1} − θ*‖ ≤ r ‖θ^t − θ*‖", "(10): r is the largest |eigenvalue| of A"
+PARTS, DIAGONAL = "(21): Ĥ − ηH = Σ p_i V(Λ̂_i − ηΛ_i)Vᵀ", "(21): no element of Λ̂_i − ηΛ_i is negative"
+ONE_MORE = "one more pair of one agent alone lowers c_t, unless λ_{q+1} stays"
+LIMIT = "(22): ‖A_1 ⋯ A_t‖^{1/t} is a* of (5), to 1 %"
 BOUND_24, NEVER = "(24) with c_1 … c_T as printed", "Algorithm 3: λ̄_n/ρ̄_t < 1, so that c_t > 0, for every t"
 
-OFF = (FOUR, LOW_RANK, TWO, QUADRATIC, FIVE, TEN, BELOW, ABOVE, BETWEEN, CROSS, COMPLETE, OWN_GAP, TWENTY, EQUIVALENT)
-BOUNDS = (IMPROVES, LEAST, GAP, CHAIN, STEPS, PRODUCT, BOUND_24, ORDER, ARMIJO, DESCENT)
+OFF = (
+    FOUR,
+    LOW_RANK,
+    TWO,
+    QUADRATIC,
+    FIVE,
+    TEN,
+    BELOW,
+    ABOVE,
+    BETWEEN,
+    CROSS,
+    COMPLETE,
+    OWN_GAP,
+    TWENTY,
+    EQUIVALENT,
+    *(RATE, PARTS),
+)
+BOUNDS = (IMPROVES, LEAST, GAP, CHAIN, STEPS, PRODUCT, BOUND_24, ORDER, ARMIJO, DESCENT, SIX)
 CHECKS = (
     *(Check("sections 2 to 4", name, "off", EXACT) for name in OFF),
     *(Check("(25)", name, "off", EXACT) for name in (PERIODIC, PERIODIC_LATE)),
@@ -52,6 +72,9 @@ CHECKS = (
     Check("section 4.2", VANISHES, "times", 0.01),
     Check("section 4.2", DIVERGES, "times", 0.01),
     Check("section 4.2", NEVER, most=0.999),
+    Check("(22)", LIMIT, "off", 0.01),
+    Check("(21)", DIAGONAL, "off", EXACT),
+    Check("section 3.2", ONE_MORE, "failures", 0.0),
 )
 
 
@@ -106,7 +129,7 @@ def off(one: Array | float, other: Array | float) -> float:
 def one_agent(of: Agents, rng: np.random.Generator) -> dict[str, float]:
     """(4) and the proofs of Theorem 1 and Corollary 2, for the largest agent and every q ≥ 1."""
     V, values, H = of.vectors[-1], of.values[-1], of.hessians[-1]
-    found = dict.fromkeys((FOUR, LOW_RANK, TEN, BELOW, ABOVE, BETWEEN, CROSS), 0.0)
+    found = dict.fromkeys((FOUR, LOW_RANK, TEN, BELOW, ABOVE, BETWEEN, CROSS, SIX, RATE), 0.0)
 
     def more(name: str, value: float) -> None:
         found[name] = max(found[name], value)
@@ -120,6 +143,9 @@ def one_agent(of: Agents, rng: np.random.Generator) -> dict[str, float]:
         more(LOW_RANK, float(kept[q] / kept[q - 1]))
         A = np.eye(N) - 0.7 * np.linalg.solve((V * known(values, q, rho)) @ V.T, H)
         more(TEN, off(V @ np.diag(1 - 0.7 * values / known(values, q, rho)) @ V.T, A))
+        r_now = factor(values, q, rho, 0.7)
+        more(SIX, norm(A @ z) / (r_now * norm(z)))
+        more(RATE, abs(float(np.abs(np.linalg.eigvals(A)).max()) - r_now))
         for tried in (low / 3, low / 1.1):  # ρ < λ_n
             eta = 2 * tried / (tried + high)
             more(
@@ -131,7 +157,8 @@ def one_agent(of: Agents, rng: np.random.Generator) -> dict[str, float]:
             more(ABOVE, max(abs(factor(values, q, tried, eta) - said), abs(least_factor(values, q, tried) - said)))
         for tried in np.linspace(low, high, 5):
             eta = 2 * tried / (high + low)
-            more(BETWEEN, max(abs(factor(values, q, tried, eta) - r), abs(1 - eta * low / tried - r)))
+            least = least_factor(values, q, tried)  # no other step has a smaller factor
+            more(BETWEEN, max(abs(factor(values, q, tried, eta) - r), abs(1 - eta * low / tried - r), abs(least - r)))
             B, B_best = 1 - eta * values / known(values, q, tried), 1 - values / known(values, q, rho)
             delta = np.where(np.arange(N) < q, 1 - eta, 0.0)
             more(CROSS, abs(norm(B * z) ** 2 - norm(B_best * z) ** 2 - norm(delta * z) ** 2) / norm(z) ** 2)
@@ -144,6 +171,7 @@ def many_agents(of: Agents, rng: np.random.Generator) -> dict[str, float]:
     g, e, H = of.gradient(w), w - of.best, of.H
     gap = of.value(w) - of.value(of.best)
     found = dict.fromkeys((FIVE, LEAST, GAP, OWN_GAP, CHAIN, TWENTY, ORDER, EQUIVALENT, ARMIJO, DESCENT, STEPS), 0.0)
+    found |= dict.fromkeys((PARTS, DIAGONAL), 0.0)
     found[TWO] = off(np.tensordot(of.p, np.stack([of.local_gradient(j, w) for j in range(len(SIZES))]), 1), g)
     found[TWO] = max(found[TWO], off(of.X.T @ of.X / len(of.y) + MU * np.eye(N), H))
     found[QUADRATIC] = max(off(0.5 * float(e @ H @ e), gap), off(H @ e, g))
@@ -167,6 +195,13 @@ def many_agents(of: Agents, rng: np.random.Generator) -> dict[str, float]:
         more(STEPS, norm_2(A) / of.contraction(q))
         more(DESCENT, rho * float(p @ p) / float(p @ g))
         eta = min(r / values[q] for r, values in zip(of.shifts(q), of.values, strict=True))  # (19)
+        inside = [known(one, q, r) - eta * one for one, r in zip(of.values, of.shifts(q), strict=True)]
+        parts = np.stack([(V * one) @ V.T for V, one in zip(of.vectors, inside, strict=True)])
+        more(PARTS, off(np.tensordot(of.p, parts, 1), Ĥ - eta * H))
+        more(
+            DIAGONAL,
+            max(max(0.0, -float(one.min() / values[0])) for one, values in zip(inside, of.values, strict=True)),
+        )
         moved = of.value(w - eta * p) - of.value(of.best)
         first, second = gap + 0.5 * eta**2 * p @ H @ p - eta * p @ g, gap - eta * p @ (Ĥ - eta * H / 2) @ p
         more(TWENTY, max(abs(moved - first), abs(moved - second)) / gap)
@@ -174,6 +209,19 @@ def many_agents(of: Agents, rng: np.random.Generator) -> dict[str, float]:
         more(ARMIJO, ALPHA * eta * float(p @ g) / (gap - moved))
         more(EQUIVALENT, off(2 * (Ĥ - eta * H / 2 - Ĥ / 2), Ĥ - eta * H))
     return found
+
+
+def one_more(of: Agents) -> float:
+    """How often c_t is not lower with one more eigenpair of one agent alone, where its λ_{q+1} falls."""
+    least, higher = float(of.p @ [one[-1] for one in of.values]), []
+    for q in range(N - 1):
+        shifts = of.shifts(q)
+        for j, values in enumerate(of.values):
+            if values[q + 1] < values[q] * (1 - EXACT):
+                more = shifts.copy()
+                more[j] = of.shifts(q + 1)[j]
+                higher.append(1 - least / float(of.p @ more) >= 1 - least / float(of.p @ shifts))
+    return float(np.mean(higher))
 
 
 def norm_2(A: Array) -> float:
@@ -205,6 +253,11 @@ def periods(of: Agents) -> dict[str, float]:
     start = np.linalg.eig(whole)[1][:, np.abs(np.linalg.eigvals(whole)).argmax()]
     left = norm(np.linalg.matrix_power(whole, PERIODS) @ start) / norm(start)
     many = PERIODS * PERIOD
+    powers, log = np.eye(N), 0.0
+    for q in qs[PERIOD - 1 :]:  # from the first whole period on
+        powers = powers @ (np.eye(N) - np.linalg.solve(of.estimate(q), of.H))
+        size = norm_2(powers)
+        powers, log = powers / size, log + np.log(size)
     a_bar, a_T = (float(np.exp(np.mean(np.log(some)))) for some in (c, c[:PERIOD]))
     late = float(np.exp(np.mean(np.log(c[PERIOD - 1 : 2 * PERIOD - 1]))))
     return {
@@ -217,6 +270,8 @@ def periods(of: Agents) -> dict[str, float]:
         MEAN_LATE: abs(np.log(a_bar) / np.log(late) - 1),
         BOUND_24: exponent / a_T,
         NEVER: 1 - float(c.min()),
+        LIMIT: abs(float(np.exp(log / len(qs[PERIOD - 1 :]))) / exponent - 1),
+        ONE_MORE: one_more(of),
     }
 
 

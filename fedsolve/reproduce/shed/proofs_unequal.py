@@ -22,11 +22,13 @@ PARTS = {
     "Lemma 12": (
         *(equal.DERIVATIVES, equal.ABOVE, equal.FORTY_NINE, equal.FIFTY, equal.FIFTY_ONE, equal.FIFTY_TWO),
         *(equal.FIFTY_THREE, equal.DECREMENT_BOUND, equal.IMPLIED, equal.ARMIJO),
+        *(equal.CLOSE, equal.FIFTY_ITSELF),
     ),
-    "Theorem 10-1": (rates.REACHED, rates.BELOW_ONE, rates.STAYS),
+    "Theorem 10-1": (rates.REACHED, rates.BELOW_ONE, rates.STAYS, rates.NOT_LATER, rates.ANY_STEP),
     "Theorem 10-2": (
         *(rates.STEP_43, rates.TRIANGLE, rates.GEOMETRIC, rates.DELAYED, rates.FORTY_FIVE, rates.THIRTY_FIVE),
         *(rates.ABOVE, rates.CHAIN, rates.FOURTH, rates.WEYL, rates.ONE, rates.TWO),
+        *(rates.SETTLES, rates.SETTLES_1, rates.SETTLES_2),
     ),
 }
 CLAIMS = {place: f"unequal agents: {place}" for place in PARTS}
@@ -40,7 +42,9 @@ def measured(seed: int) -> dict[str, float]:
     for mu in equal.MUS:
         equal.followed(Agents(seed, equal.N, len(SIZES), SIZES, mu), rng, worst)
     rates.first_part(Agents(seed, rates.N, len(LARGER), LARGER, rates.STRONG), slow)
-    rates.second_part(Agents(seed, rates.N, len(LARGER), LARGER, rates.MU), slow)
+    of = Agents(seed, rates.N, len(LARGER), LARGER, rates.MU)
+    rates.second_part(of, slow)
+    rates.below_the_mean(of, slow)
     limits = {one.claim: one.most for one in (*equal.CHECKS, *rates.CHECKS)}
     shares = {name: value / limits[name] for name, value in (worst.found | slow.found).items()}
     found = {CLAIMS[place]: max(shares[name] for name in names) for place, names in PARTS.items()}

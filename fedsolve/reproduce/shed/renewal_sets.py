@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice, pairwise
 
+import numpy as np
+
 from fedsolve.curvature.renewals import Fibonacci, GradientNorm, Once, Periodic, Renewals
 from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import Claims, at_most
@@ -64,6 +66,7 @@ def fig3(seeds: Seeds, quick: bool) -> Result:
     delays = [t - max(one for one in c if one <= t) for t in range(1, last + 1)]
     said = f"t − k_t is at most {max(delays)}, one less than the largest gap, {widest}"
     claims.add("Assumption 3: so is the delay", max(delays) == widest - 1, said)
+    claims.add("Assumption 3: gaps and delays are bounded alike, in any set", *_alike(np.random.default_rng(0)))
     steady = [0.9**t for t in range(3 * N)]  # the norm falls by the same share: no renewal by progress
     first = next(t for t in range(2, 3 * N) if GradientNorm().due(t, 1, N, steady[:t]))
     said = f"with steady progress after {first - 1} iterations for n = {N}"
@@ -75,6 +78,23 @@ def fig3(seeds: Seeds, quick: bool) -> Result:
         notes=(f"n = {N}. Iterations count from 1.",),
         draw=partial(_draw, found),
     )
+
+
+def _alike(rng: np.random.Generator, count: int = 200) -> tuple[bool, str]:
+    """Whether in random sets of renewals the largest delay is one less than the largest gap, and grows where it does.
+
+    Half of the sets have bounded gaps; in the others the j-th gap is about 1.2^j.
+    """
+    differ = grown = 0
+    for k in range(count):
+        widths = rng.integers(1, 20, 40) if k % 2 else np.ceil(rng.random(40) + 1.2 ** np.arange(40)).astype(int)
+        renewals = np.cumsum([1, *widths])
+        last = renewals[np.searchsorted(renewals, np.arange(1, renewals[-1]), side="right") - 1]
+        delays = np.arange(1, renewals[-1]) - last
+        differ += int(delays.max() != widths.max() - 1)
+        grown += int(k % 2 == 0 and delays[len(delays) // 2 :].max() > 10 * delays[:20].max())
+    said = f"in {count - differ} of {count} sets one less than the largest gap; unbounded in {grown} of {count // 2}"
+    return differ == 0 and grown == count // 2, said
 
 
 def _listed(found: Sequence[int], most: int = 8) -> str:

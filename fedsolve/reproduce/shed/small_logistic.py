@@ -106,15 +106,17 @@ class Step:
 
 
 def run(of: Agents, renews: Callable[[int], bool], iterations: int, increments: Array, start: Array) -> list[Step]:
-    """Algorithm 4 with renewals where `renews(t)`, t = 1, 2, …, and so many eigenpairs an iteration for each agent."""
+    """Algorithm 4 with renewals where `renews(t)`, t = 1, 2, …, and so many eigenpairs for each agent: the same in
+    every iteration, or a row of `increments` for each."""
     w, renewed, found = start, start, list[Step]()
     values, vectors = of.spectra(start)
     counts = np.zeros(len(of.rows), dtype=int)
+    sent = np.broadcast_to(increments, (iterations, len(of.rows)))
     for t in range(1, iterations + 1):
         if renews(t):
             renewed, counts = w, 0 * counts
             values, vectors = of.spectra(w)
-        counts = np.minimum(counts + increments, of.n - 1)
+        counts = np.minimum(counts + sent[t - 1], of.n - 1)
         parts, rho = estimate(values, vectors, counts)
         H, g = of.mean(parts), of.gradient(w)
         p, eta = np.linalg.solve(H, g), 1.0

@@ -11,7 +11,7 @@ from itertools import pairwise
 from fedsolve.curvature.renewals import Fibonacci, Periodic, Renewals
 from fedsolve.report.figures import Figure
 from fedsolve.reproduce.claims import Claims
-from fedsolve.reproduce.figures import draw_curves, over_rounds
+from fedsolve.reproduce.figures import draw_curves, legend_below, over_rounds
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Column, Measured, Result
 from fedsolve.reproduce.shed.many_digits import ZERO, Vector, optimum, problem, shed
@@ -97,4 +97,4 @@ def _draw(logs: dict[str, list[list[float]]], figure: Figure) -> None:
     axis = figure.subplots()
     draw_curves(axis, {name: over_rounds(one) for name, one in logs.items()}, over="iterations", log=False)
     axis.set_ylabel("log10 ‖θ − θ*‖")
-    axis.legend(frameon=False)
+    legend_below(figure, [axis])
