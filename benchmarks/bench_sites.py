@@ -4,9 +4,7 @@ Seconds for a round of one exchange, in which
 (a) 300 float64 go to each site and 300 come back (AGD, 300 parameters), and
 (b) a symmetric matrix comes back, the Hessian of Newton's method, 2000 × 2000, sent as its triangle of 16 MB,
 (c) a full matrix of 2000 × 2000, 32 MB, comes back (Newton, 2828 parameters, whose triangle has this size), and
-(d) one goes to each site and one comes back (AGD, 2000 columns and classes, with 20 rows instead of 60 and with 60:
-    with so many columns a site computes predictions in twice the precision, a second for 60 rows and 2000 classes, and
-    four sites have two cores here);
+(d) one goes to each site and one comes back (AGD, 2000 columns and classes);
 beside the same rounds in one process and in worker processes (`processes`). Medians, computation included, and the load
 of the machine before each, because all five participants share it. Needs NVFlare:
 
@@ -49,12 +47,10 @@ class Case:
     columns: int
     rounds: int
     classes: int = 2
-    rows: int = ROWS
 
     @property
     def name(self) -> str:
         size = f"{self.columns} parameters" if self.classes == 2 else f"{self.columns} × {self.classes} parameters"
-        size += "" if self.rows == ROWS else f", {self.rows} rows"
         return f"{self.algorithm}, {size}"
 
     @property
@@ -71,10 +67,10 @@ def write(folder: Path, case: Case) -> dict[str, Path]:
     columns = [f"x{index}" for index in range(case.columns)]
     files = {}
     for name in NAMES:
-        X = rng.normal(size=(case.rows, case.columns)).round(4)
-        y = (rng.uniform(size=case.rows) < 1 / (1 + np.exp(-X @ truth))).astype(float)
+        X = rng.normal(size=(ROWS, case.columns)).round(4)
+        y = (rng.uniform(size=ROWS) < 1 / (1 + np.exp(-X @ truth))).astype(float)
         if case.classes > 2:
-            y = rng.integers(case.classes, size=case.rows).astype(float)
+            y = rng.integers(case.classes, size=ROWS).astype(float)
         table = np.column_stack([X, y])
         np.savetxt(folder / f"{name}.csv", table, "%.6g", ",", header=",".join([*columns, "y"]), comments="")
         policy = {
@@ -160,7 +156,6 @@ def main() -> None:
         else (
             Case("Newton", 2000, few),
             Case("Newton", 2828, few),
-            Case("AGD", 2000, few, classes=2000, rows=20),
             Case("AGD", 2000, few, classes=2000),
         )
     ):

@@ -93,7 +93,7 @@ def _submit(it: _Prepared, asked: Asked, as_json: bool) -> int:
         _check_no_job_left(it)
     elif not asked.resume:
         _check_no_run_to_go_on_with(path, text, command)
-    folder = RunFolder.open(path, force=asked.force, resume=asked.resume)
+    folder = RunFolder.open(path, force=asked.force, resume=asked.resume, submits=True)
     label, _ = what.entry()
     try:
         with Admin(it.user, say=say) as admin, progress_bar() as begin:

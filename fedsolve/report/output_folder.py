@@ -67,11 +67,14 @@ class RunFolder:
         self._known: list[str] | None = None  # lines of a history that is being continued
 
     @classmethod
-    def open(cls, path: Path, *, force: bool = False, resume: bool = False) -> RunFolder:
-        """A folder to write in: new, empty, to go on in, or one whose results are replaced by force."""
+    def open(cls, path: Path, *, force: bool = False, resume: bool = False, submits: bool = False) -> RunFolder:
+        """A folder to write in: new, empty, to go on in, or one whose results are replaced by force. Only whoever holds
+        its `submit.lock` says `submits`."""
         folder = cls(path)
         if path.exists() and not path.is_dir():
             raise ConfigError(f"the output folder {path} is a file; choose another with --output")
+        if path.is_dir() and not submits:
+            folder._check_no_submit()
         if (resume or force) and path.is_dir():
             folder._check_unused()
             remove_leftovers(path, OURS)
@@ -102,6 +105,15 @@ class RunFolder:
         left_by_a_run = (self.path / SUMMARY).is_file() or (self.path / HISTORY).is_file()
         known = (*LEFT, OWNER, SUBMIT_LOCK)
         return left_by_a_run or all(each.name in known or each.is_dir() for each in self.path.iterdir())
+
+    def _check_no_submit(self) -> None:
+        with writing(self.path / SUBMIT_LOCK):
+            busy = is_locked(self.path / SUBMIT_LOCK)
+        if busy:
+            raise CheckpointError(
+                f"`fedsolve submit` writes into the folder {self.path} now; wait until it has ended, or choose another "
+                "with --output"
+            )
 
     def _check_unused(self) -> None:
         for one in (self.path, *(each for each in self.path.iterdir() if each.is_dir())):

@@ -29,9 +29,9 @@ from fedsolve.typing import Array
 
 RULE = "digits"
 # Terms may be so many times as large as what they add up to; honest fits to columns as they are come to eleven, and p
-# columns whose terms have signs as by chance to √p. Where they are a few times as large, none may be so small that
-# nothing but its steps is left of it. Otherwise the sums are computed in twice the precision, in which there is nothing
-# left of the steps up to the last of these factors.
+# columns whose terms have signs as by chance to √p: these equal their simulation to the bit. Where they are a few times
+# as large, none may be so small that nothing but its steps is left of it. Otherwise the sums are computed in twice the
+# precision, in which there is nothing left of the steps up to the last of these factors.
 MUCH, SOME, TINY, TOO_MUCH = 16.0, 4.0, 2.0**-30, 2.0**40
 ALONG = 64.0  # the same for the two parts of a prediction along a line, each of which is rounded once
 # Entries of directions beyond these sizes overflow or underflow on the way: for some rows sooner than for others.

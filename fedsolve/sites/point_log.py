@@ -119,19 +119,21 @@ class PointLog:
     # ── in memory ──
 
     def _remember(self, vectors: Array) -> None:
-        for vector in vectors:
-            if self._count == self.most:
-                self._first, self._count = self._first + 1, self._count - 1
-                self._known.discard(self._marks.popleft())
-            if self._first + self._count == len(self._table):
-                for table in (self._table, self._heights):
-                    table[: self._count] = table[self._first :]
-                self._first = 0
-            end = self._first + self._count
-            self._table[end], self._heights[end] = vector[self.glance], np.abs(vector).max()
-            self._count += 1
-            self._marks.append(_mark(vector))
-            self._known.add(self._marks[-1])
+        vectors = vectors[-self.most :]
+        for _ in range(self._count + len(vectors) - self.most):  # the oldest are forgotten
+            self._first, self._count = self._first + 1, self._count - 1
+            self._known.discard(self._marks.popleft())
+        if self._first + self._count + len(vectors) > len(self._table):
+            for table in (self._table, self._heights):
+                table[: self._count] = table[self._first : self._first + self._count]
+            self._first = 0
+        end = self._first + self._count
+        self._table[end : end + len(vectors)] = vectors[:, self.glance]
+        self._heights[end : end + len(vectors)] = np.abs(vectors).max(axis=1)
+        self._count += len(vectors)
+        marks = [_mark(vector) for vector in vectors]
+        self._marks.extend(marks)
+        self._known.update(marks)
 
     # ── on disk ──
 

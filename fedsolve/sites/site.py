@@ -157,7 +157,7 @@ class Site:
             number=head.number,
             calls=calls,
             bytes=len(encoded),
-            hash=hashlib.blake2b(encoded, digest_size=16).hexdigest(),
+            hash=hashlib.sha256(encoded).hexdigest(),
         )
         self.guard.spent.note(line)
 

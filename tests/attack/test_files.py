@@ -26,6 +26,7 @@ from fedsolve.errors import CheckpointError, DataError, FedsolveError, StorageEr
 from fedsolve.federation.client_runtime import Runtime
 from fedsolve.federation.memory_store import MemoryStore
 from fedsolve.report import RunFolder
+from fedsolve.report.output_folder import SUBMIT_LOCK
 from fedsolve.wire import sealed_files as sealed
 from fedsolve.wire.locks import FileLock, is_locked
 from fedsolve.wire.messages import Failure, Reply
@@ -684,6 +685,22 @@ def test_a_folder_whose_run_goes_on_is_not_cleared(tmp_path: Path) -> None:
     assert (tmp_path / "out/config.toml").read_text() == "mine"
     assert RunFolder.open(tmp_path / "out", force=True).path.is_dir()
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("how", [{}, {"force": True}, {"resume": True}])
+def test_a_folder_into_which_a_run_is_submitted_is_left_alone(how: dict[str, bool], tmp_path: Path) -> None:
+    """Only the `fedsolve submit` that holds it writes there; what a killed one leaves is not in the way."""
+    folder = tmp_path / "out"
+    RunFolder.open(folder).write_config("theirs")
+    lock = FileLock(folder / SUBMIT_LOCK)
+    assert lock.acquire()
+    with pytest.raises(CheckpointError, match=r"`fedsolve submit` writes into the folder .*; wait until it has ended"):
+        RunFolder.open(folder, **how)
+    assert sorted(one.name for one in folder.iterdir()) == ["config.toml", SUBMIT_LOCK]
+    assert RunFolder.open(folder, submits=True, force=True).path == folder
+    lock.release()
+    (folder / SUBMIT_LOCK).touch()
+    assert RunFolder.open(folder, **how).path == folder
 
 
 def test_a_damaged_history_of_a_run_folder_is_no_obstacle(tmp_path: Path) -> None:
