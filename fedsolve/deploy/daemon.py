@@ -29,12 +29,12 @@ from fedsolve.errors import ConfigError, StorageError, TransportError
 
 SITE_FILE = "FEDSOLVE_SITE_FILE"  # where the executor finds the site file: of the site's environment, never of a job's
 RUNS = "FEDSOLVE_RUNS"  # where the server keeps the checkpoints of its runs
-# Memory that is freed is kept for the next message (glibc; elsewhere nobody reads these). Without them each copy of a
-# message of 32 MB is 8,000 new pages, which take the kernel five times as long as the copying.
+# Memory that is freed is kept for the next message (glibc; elsewhere nobody reads these). Without them most copies of a
+# message of 32 MB are 8,000 new pages, which take the kernel five times as long as the copying.
 KEPT_MEMORY = {
-    "MALLOC_ARENA_MAX": "1",  # of several, each has pages of its own, and gives them back
-    "MALLOC_MMAP_THRESHOLD_": str(2**28),  # larger pieces come and go as before
-    "MALLOC_TRIM_THRESHOLD_": str(2**30),  # bytes that a process keeps at most
+    "MALLOC_ARENA_MAX": "1",  # several arenas would each keep pages of their own
+    "MALLOC_MMAP_THRESHOLD_": str(2**25),  # larger pieces come and go as before; glibc below 2.35 takes no more
+    "MALLOC_TRIM_THRESHOLD_": str(2**30),
 }
 LOOK = 0.2  # seconds between two looks
 PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds before it is started again, longer each time

@@ -73,8 +73,8 @@ class RunFolder:
         folder = cls(path)
         if path.exists() and not path.is_dir():
             raise ConfigError(f"the output folder {path} is a file; choose another with --output")
-        if path.is_dir() and not submits:
-            folder._check_no_submit()
+        if path.is_dir():
+            folder._check_no_submit(submits)
         if (resume or force) and path.is_dir():
             folder._check_unused()
             remove_leftovers(path, OURS)
@@ -106,17 +106,22 @@ class RunFolder:
         known = (*LEFT, OWNER, SUBMIT_LOCK)
         return left_by_a_run or all(each.name in known or each.is_dir() for each in self.path.iterdir())
 
-    def _check_no_submit(self) -> None:
-        with writing(self.path / SUBMIT_LOCK):
-            busy = is_locked(self.path / SUBMIT_LOCK)
-        if busy:
-            raise CheckpointError(
-                f"`fedsolve submit` writes into the folder {self.path} now; wait until it has ended, or choose another "
-                "with --output"
-            )
+    def _check_no_submit(self, ours: bool) -> None:
+        """Neither here nor in the folders below, which are cleared too; `ours` if the one here is the caller."""
+        for one in self._inner() if ours else (self.path, *self._inner()):
+            with writing(one / SUBMIT_LOCK):
+                busy = is_locked(one / SUBMIT_LOCK)
+            if busy:
+                raise CheckpointError(
+                    f"`fedsolve submit` writes into the folder {one} now; wait until it has ended, or choose another "
+                    "with --output"
+                )
+
+    def _inner(self) -> list[Path]:
+        return [each for each in self.path.iterdir() if each.is_dir()]
 
     def _check_unused(self) -> None:
-        for one in (self.path, *(each for each in self.path.iterdir() if each.is_dir())):
+        for one in (self.path, *self._inner()):
             with writing(one / CHECKPOINT_LOCK):
                 busy = is_locked(one / CHECKPOINT_LOCK)
             if busy:

@@ -15,7 +15,7 @@ Sizes are root mean squares over all rows, not largest values: whether a rule is
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from array_api_compat import device
@@ -23,16 +23,20 @@ from array_api_compat import device
 from fedsolve.errors import PolicyRefusal
 from fedsolve.federation.client import Client
 from fedsolve.losses import LinearLoss
+from fedsolve.numerics.design import Design
 from fedsolve.numerics.linalg import like, rms, to_numpy
 from fedsolve.numerics.precise_products import precise_product
 from fedsolve.typing import Array
 
 RULE = "digits"
 # Terms may be so many times as large as what they add up to; honest fits to columns as they are come to eleven, and p
-# columns whose terms have signs as by chance to √p: these equal their simulation to the bit. Where they are a few times
-# as large, none may be so small that nothing but its steps is left of it. Otherwise the sums are computed in twice the
-# precision, in which there is nothing left of the steps up to the last of these factors.
+# columns whose terms have signs as by chance to √p: such fits equal their simulation to the bit. Where terms are a
+# few times as large, none may be so small that nothing but its steps is left of it. Otherwise the sums are computed in
+# twice the precision, in which there is nothing left of the steps up to the last of these factors.
 MUCH, SOME, TINY, TOO_MUCH = 16.0, 4.0, 2.0**-30, 2.0**40
+# A row whose prediction is so small a part of its terms has lost half of its digits: it is computed in twice the
+# precision by itself. By chance that are a few rows in a hundred million, so that honest runs keep their bits.
+LOST = 2.0**-26
 ALONG = 64.0  # the same for the two parts of a prediction along a line, each of which is rounded once
 # Entries of directions beyond these sizes overflow or underflow on the way: for some rows sooner than for others.
 LARGEST, SMALLEST = 1e100, 1e-100
@@ -49,23 +53,54 @@ def product(
     in twice the precision. Raises PolicyRefusal where not even that is enough.
 
     A loss of classes or counts computes with differences of about one; the squared loss with those from the targets. Of
-    a direction everything is a multiple.
+    a direction everything is a multiple. Outputs that are problems of their own are judged by themselves.
     """
-    terms, total = _terms(loss, whole, w)
-    total += 0.0 if offset is None else rms(offset)
-    size = rms(_centred(loss, found)) if direction else _scale(loss, client, found)
-    if total <= SOME * size or (
-        total <= max(MUCH, math.sqrt(len(terms))) * size and not ((terms > 0) & (terms < TINY * total)).any()
-    ):
-        return found
-    if not math.isfinite(total) or (total > TOO_MUCH * size and not direction):
+    terms, totals = _terms(loss, whole, w)
+    totals = totals + (0.0 if offset is None else rms(offset))
+    sizes = _by_output(loss, _centred(loss, found)) if direction else _scales(loss, client, found)
+    if all(_keeps_digits(*one) for one in zip(terms.T, totals, sizes, strict=True)):
+        lost = _lost(loss, found, totals)
+        return _restored(loss, client, w, found, offset, lost) if lost.size else found
+    if not np.isfinite(totals).all() or (not direction and (totals > TOO_MUCH * sizes).any()):
         raise PolicyRefusal(RULE, f"a point came at which {WHY}")
-    start = np.zeros_like(to_numpy(found)) if offset is None else np.broadcast_to(to_numpy(offset), found.shape)
-    blocks = ((rows, to_numpy(block)) for rows, block in loss.design(client).blocks())
-    precise = precise_product(blocks, to_numpy(w), start)
-    if direction and total > TOO_MUCH * rms(_centred(loss, precise)):  # known only now: before, it was rounding
-        raise PolicyRefusal(RULE, f"a direction came along which {WHY}")
+    precise = precise_product(_blocks(loss.design(client)), _own_part(loss, w), _start(found, offset))
+    if direction and (totals > TOO_MUCH * _by_output(loss, _centred(loss, precise))).any():
+        raise PolicyRefusal(RULE, f"a direction came along which {WHY}")  # known only now: before, it was rounding
     return like(precise, found)
+
+
+def _keeps_digits(terms: Array, total: float, size: float) -> bool:
+    much = max(MUCH, math.sqrt(len(terms)))
+    return bool(total <= SOME * size or (total <= much * size and not ((terms > 0) & (terms < TINY * total)).any()))
+
+
+def _lost(loss: LinearLoss, found: Array, totals: Array) -> Array:
+    """The numbers of the rows whose terms cancel although those of others do not: decoys hide them from the sizes."""
+    near = np.abs(to_numpy(_centred(loss, found))) < LOST * totals
+    return np.flatnonzero(near if near.ndim == 1 else near.any(axis=1))
+
+
+def _restored(loss: LinearLoss, client: Client, w: Array, found: Array, offset: Array | None, lost: Array) -> Array:
+    """The predictions with some rows in twice the precision."""
+    made = np.array(to_numpy(found))
+    made[lost] = precise_product(
+        _blocks(loss.design(client).rows(lost)), _own_part(loss, w), _start(found, offset)[lost]
+    )
+    return like(made, found)
+
+
+def _own_part(loss: LinearLoss, w: Array) -> Array:
+    """The weights without what all classes have in common: nothing depends on it, and it would be rounded once more."""
+    weights = to_numpy(w)
+    return weights if weights.ndim == 1 or loss.separable else weights - weights.mean(axis=1, keepdims=True)
+
+
+def _blocks(design: Design) -> Iterator[tuple[slice, Array]]:
+    return ((rows, to_numpy(block)) for rows, block in design.blocks())
+
+
+def _start(found: Array, offset: Array | None) -> Array:
+    return np.zeros_like(to_numpy(found)) if offset is None else np.broadcast_to(to_numpy(offset), found.shape)
 
 
 def check_line(loss: LinearLoss, client: Client, parts: Sequence[Array], found: Array) -> None:
@@ -89,20 +124,32 @@ def check_reply(value: Array | float) -> None:
 
 
 def _scale(loss: LinearLoss, client: Client, found: Array) -> float:
-    """The size of the differences between predictions with which a loss computes. Their level is no such size: where
-    all are far from zero, counts and weights of classes still follow each last digit."""
+    """The size of the differences between predictions with which a loss computes, of all outputs together."""
+    return float(_scales(loss, client, found).max())
+
+
+def _scales(loss: LinearLoss, client: Client, found: Array) -> Array:
+    """The same for each output. Their level is no such size: where all are far from zero, counts and weights of classes
+    still follow each last digit."""
     if loss.quadratic:
-        return rms(found - client.y) + rms(client.y - client.y.mean(axis=0))
+        return _by_output(loss, found - client.y) + _by_output(loss, client.y - client.y.mean(axis=0))
     centred = _centred(loss, found)
-    return 1.0 + rms(centred - centred.mean(axis=0))
+    return 1.0 + _by_output(loss, centred - centred.mean(axis=0))
 
 
-def _terms(loss: LinearLoss, client: Client, w: Array) -> tuple[Array, float]:
-    """For each column j its root mean square times |w_j|, of several outputs the largest; and the largest sum of such
-    terms that an output has."""
+def _by_output(loss: LinearLoss, values: Array) -> Array:
+    """The root mean square of each output that is a problem of its own, and of all of them where they are one."""
+    return np.array([rms(one) for one in to_numpy(values).T] if values.ndim > 1 and loss.separable else [rms(values)])
+
+
+def _terms(loss: LinearLoss, client: Client, w: Array) -> tuple[Array, Array]:
+    """For each column j its root mean square times |w_j|, a column for each output that is a problem of its own; of
+    outputs that are one problem the largest. And the sum of such terms of each output, or the largest."""
     sizes, typical = np.abs(to_numpy(w)), _typical(loss, client)
-    largest = sizes if sizes.ndim == 1 else sizes.max(axis=1)
-    return typical * largest, float((typical @ sizes).max(initial=0.0))
+    if sizes.ndim == 1 or loss.separable:
+        terms = typical[:, None] * sizes.reshape(len(typical), -1)
+        return terms, terms.sum(axis=0)
+    return (typical * sizes.max(axis=1))[:, None], (typical @ sizes).max(initial=0.0, keepdims=True)
 
 
 def _typical(loss: LinearLoss, client: Client) -> Array:

@@ -703,6 +703,16 @@ def test_a_folder_into_which_a_run_is_submitted_is_left_alone(how: dict[str, boo
     assert RunFolder.open(folder, **how).path == folder
 
 
+def test_a_folder_above_one_into_which_a_run_is_submitted_is_left_alone(tmp_path: Path) -> None:
+    RunFolder.open(tmp_path / "out" / "one").append(fs.run(ALGORITHM, clients(), rounds=0).history[0])
+    lock = FileLock(tmp_path / "out" / "one" / SUBMIT_LOCK)
+    assert lock.acquire()
+    with pytest.raises(CheckpointError, match=r"writes into the folder .*one now"):
+        RunFolder.open(tmp_path / "out", force=True)
+    assert (tmp_path / "out/one/history.jsonl").is_file()
+    lock.release()
+
+
 def test_a_damaged_history_of_a_run_folder_is_no_obstacle(tmp_path: Path) -> None:
     """Its rows are written again from the checkpoint, so what cannot be read of it is left out."""
     folder, row = tmp_path / "out", fs.run(ALGORITHM, clients(), rounds=0).history[0]

@@ -71,3 +71,25 @@ def test_sums_of_the_largest_parts_are_exact() -> None:
     rng = np.random.default_rng(0)
     X, w = 1.0 - rng.uniform(0, 1e-3, size=(5, 256)), 1.0 - rng.uniform(0, 1e-3, size=256)
     assert _beside_fractions(X, w, -(X @ w)) < 1
+
+
+def test_outputs_of_very_different_size_have_their_digits_each() -> None:
+    rng = np.random.default_rng(0)
+    X, one = rng.normal(size=(5, 8)), rng.normal(size=8)
+    X[:, 7] = 1 - X[:, 6]
+    w = np.stack([one, 2.0**-60 * one, 2.0**-120 * one], axis=1)
+    w[6:, 1:] = np.array([2.0**-10, 2.0**-70])
+    start = -np.tile(w[7], (5, 1))
+    found = precise_product([(slice(0, 5), X)], w, start)
+    for k in range(3):
+        np.testing.assert_array_equal(found[:, k], precise_product([(slice(0, 5), X)], w[:, k], start[:, k]))
+        assert _beside_fractions(X, w[:, k], start[:, k]) < 1
+
+
+def test_many_rows_are_worked_on_in_pieces() -> None:
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(3000, 4)), rng.normal(size=(4, 2))
+    start = rng.normal(size=(3000, 2))
+    blocks = [(slice(0, 1100), X[:1100]), (slice(1100, 3000), X[1100:])]
+    one_by_one = [precise_product([(slice(0, 1), X[i : i + 1])], w, start[i : i + 1])[0] for i in range(3000)]
+    np.testing.assert_array_equal(precise_product(blocks, w, start), np.stack(one_by_one))

@@ -120,6 +120,41 @@ def test_97_products_along_directions_that_cancel(found: Hospitals) -> None:
         fed.gather(INSPECT.product, w=np.zeros(5), v=np.array([2.0**-60, 0.0, 1.0, 1.0, -1.0]))
 
 
+def test_134_rows_that_cancel_beside_others_that_do_not(found: Hospitals) -> None:
+    """Men are decoys: the sizes over all rows say that nothing cancels, while women's changes are nothing but steps.
+    The sum over the women was the number of them above an age; now it is the sum of their ages."""
+    lines = [line.split(",") for line in (found.paths[0].parent / "arden.csv").read_text().splitlines()[1:]]
+    ages = np.array([float(age) for age, _, sex, _ in lines if sex == "f"])
+    second, largest = np.sort(ages)[-2:]
+    between = (second + largest) / 2
+    with joined(found, NEWTON, preprocess=BOTH_SEXES) as fed:
+        v = np.array([2.0**-53 / between, 0.0, 1.0, 3.0, -1.0])
+        of_women = fed.gather(INSPECT.product, w=np.zeros(5), v=v)["arden"][2] * 4 * len(lines)
+    assert of_women * 2.0**53 == pytest.approx(ages.sum() / between, rel=1e-12)  # and not 2, for one woman
+
+
+def test_135_outputs_that_cancel_beside_others_that_do_not(tmp_path: Path) -> None:
+    """Of two targets one is a decoy. The answer for the other one was the row of the only person above an age."""
+    files, rng = {}, np.random.default_rng(3)
+    for name, path in hospitals(tmp_path).files.items():
+        file = tmp_path / f"{name}.csv"
+        head, *lines = (line.rpartition(",")[0] for line in file.read_text().splitlines())
+        outcomes = [f"{rng.normal(200, 30):.1f},{rng.normal(27, 4):.1f}" for _ in lines]
+        file.write_text("\n".join([f"{head},chol,bmi", *map(",".join, zip(lines, outcomes, strict=True))]) + "\n")
+        text = site_text(name).replace('target = "ill"', 'target = ["chol", "bmi"]')
+        path.write_text(text.replace('classes = ["no", "yes"]\n', ""))
+        files[name] = path
+    loss = fs.Squared(intercept="free")
+    v = np.zeros((5, 2))
+    v[1, 0] = 1.0  # the pressure
+    v[:, 1] = [2.0**-53 / 89.0, 0.0, 1.0, 1.0, -1.0]
+    with joined(Hospitals(files, ()), fs.Newton(loss), preprocess=BOTH_SEXES) as fed:
+        for one in (v, v * [0.0, 1.0]):
+            with pytest.raises(ClientRefused, match="'digits'"):
+                fed.gather(Inspect(loss).product, w=np.zeros((5, 2)), v=one)
+        fed.gather(Inspect(loss).product, w=np.zeros((5, 2)), v=v * [1.0, 0.0])
+
+
 # ── local fits ──
 
 

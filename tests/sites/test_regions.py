@@ -140,6 +140,53 @@ def test_terms_of_which_a_small_one_would_be_rounded_to_steps() -> None:
     np.testing.assert_array_max_ulp(judged(one, w)[0], exactly(one, w), maxulp=1)
 
 
+def decoys() -> tuple[fs.Client, np.ndarray]:
+    """Half of the rows have a category whose column takes the intercept away."""
+    rng, half = np.random.default_rng(0), np.repeat([0.0, 1.0], 50)
+    return fs.Client("a", np.column_stack([rng.normal(60, 12, 100), half]), np.arange(100) % 2.0), half == 1
+
+
+def test_rows_that_lose_their_digits_beside_others_that_do_not() -> None:
+    one, cancel = decoys()
+    w = [2.0**-40, -1.0, 1.0]
+    made, found = judged(one, w, direction=True)
+    np.testing.assert_array_equal(made[~cancel], found[~cancel])
+    np.testing.assert_array_max_ulp(made[cancel], exactly(one, w)[cancel], maxulp=1)
+    assert np.abs(made - found)[cancel].max() > 2.0**-55
+    offset = np.where(cancel, -1.0, 0.0)
+    again = product(LOSS, one, one, np.array([2.0**-40, 0.0, 1.0]), np.array(found), offset, False)
+    np.testing.assert_array_max_ulp(again[cancel], made[cancel], maxulp=1)
+
+
+def test_classes_that_lose_their_digits_beside_others_that_do_not() -> None:
+    one, cancel = decoys()
+    loss, w = fs.Softmax(l2=0.1, intercept="free", classes=2), np.zeros((3, 2))
+    w[2], w[0, 1], w[1, 1] = 3.0, 2.0**-40, 2.0  # common to both classes, the rows' own, and the decoy of the others
+    one = fs.Client("a", np.column_stack([one.X[:, 0], 1 - one.X[:, 1]]), one.y)
+    found = loss.design(one).matvec(w)
+    made = product(loss, one, one, w, found, None, True)
+    wanted = one.X[cancel, 0] * 2.0**-40
+    np.testing.assert_allclose((made[:, 1] - made[:, 0])[cancel], wanted, rtol=1e-14)
+    assert np.abs((found[:, 1] - found[:, 0])[cancel] / wanted - 1).max() > 1e-8
+
+
+def test_each_target_has_its_own_digits() -> None:
+    one, _ = decoys()
+    one = fs.Client("a", one.X, np.column_stack([one.y, one.X[:, 0]]))
+    loss, w = fs.Squared(intercept="free"), np.zeros((3, 2))
+    w[0, 0], w[:, 1] = 1.0, [1e-3, 0.0, 1e6]
+    found = loss.design(one).matvec(w)
+    assert product(loss, one, one, w * [1.0, 0.0], found * [1.0, 0.0], None, True) is not None
+    made = product(loss, one, one, w, found, None, True)
+    np.testing.assert_array_equal(made, found)  # far, and nothing cancels
+    w[2, 0], one.X[:, 1] = 0.0, 1.0
+    w[1:, 1] = [-1e6, 1e6]
+    found = loss.design(one).matvec(w)
+    made = product(loss, one, one, w, found, None, True)
+    np.testing.assert_allclose(made[:, 1], 1e-3 * one.X[:, 0], rtol=1e-15)
+    assert np.abs(made[:, 1] / found[:, 1] - 1).max() > 1e-12
+
+
 def test_the_level_of_predictions_is_no_size_of_theirs() -> None:
     """Counts follow the last digit of a prediction, however far all predictions are from zero."""
     one, w = client(100), [0.1, 500.0, 500.0, 0.0, 0.0, -1180.0]
