@@ -93,7 +93,8 @@ def ending(seeds: Seeds, quick: bool) -> Result:
     notes = (
         f"Least squares with the four agents of shed-order, μ = {MU}, {ROUNDS} rounds; steps of "
         f"{' and '.join(f'{one:g}' for one in SHARES)} of 1/L of the steepest agent, "
-        f"{', '.join(map(str, LOCAL))} of them in a round; Scaffold with five steps of 0.1/L; FedProx with exact local solves and pulls of "
+        f"{', '.join(map(str, LOCAL))} of them in a round; Scaffold with five steps of 0.1/L; "
+        "FedProx with exact local solves and pulls of "
         f"{', '.join(f'{one:g}' for one in PULLS)}.",
     )
     return checked(CHECKS, [measured(seed) for seed in seeds], notes, quick)

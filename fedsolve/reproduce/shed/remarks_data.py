@@ -125,7 +125,8 @@ def remarks_data(seeds: Seeds, quick: bool) -> Result:
     notes = (
         f"Fashion-MNIST, {AGENTS} agents of {PER_AGENT} images, μ = {MU:g}, iid and with one other class per agent. "
         f"FedAvg: n = {FEATURES}, {LOCAL} local steps of 1/L of the steepest agent, {ROUNDS} and {LATER} "
-        "rounds; accuracy is the mean of the two classes', on images of no agent. Newton's method and Fib-SHED, d = 1: iid, n = "
+        "rounds; accuracy is the mean of the two classes', on images of no agent. "
+        "Newton's method and Fib-SHED, d = 1: iid, n = "
         f"{', '.join(map(str, WIDTHS))}. Songs by year, an agent for each: a row is known where √(λ_1 − μ) v_1 of the "
         f"first message is it, to {KNOWN:g} and up to its sign.",
     )
