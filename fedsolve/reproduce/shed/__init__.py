@@ -48,6 +48,7 @@ from fedsolve.reproduce.shed import (
     superlinear,
     sweeps,
     web_pages,
+    wider,
 )
 
 __all__ = [
@@ -94,4 +95,5 @@ __all__ = [
     "superlinear",
     "sweeps",
     "web_pages",
+    "wider",
 ]
