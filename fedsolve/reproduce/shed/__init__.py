@@ -49,6 +49,7 @@ from fedsolve.reproduce.shed import (
     sweeps,
     web_pages,
     wider,
+    wider_steps,
 )
 
 __all__ = [
@@ -96,4 +97,5 @@ __all__ = [
     "sweeps",
     "web_pages",
     "wider",
+    "wider_steps",
 ]
