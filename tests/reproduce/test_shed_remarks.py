@@ -10,7 +10,7 @@ from fedsolve.federation.client import Client
 from fedsolve.local import GradientSteps
 from fedsolve.losses import Squared
 from fedsolve.reproduce.register import statements
-from fedsolve.reproduce.shed import averaging, lemma_3_1, remarks, remarks_data, wider
+from fedsolve.reproduce.shed import averaging, lemma_3_1, remarks, remarks_data, wider, wider_steps
 from fedsolve.reproduce.shed.heard_messages import SIZES, agents
 from fedsolve.reproduce.shed.proofs_convex import Worst
 from fedsolve.reproduce.shed.small_logistic import Agents, run
@@ -21,6 +21,7 @@ MODULES = {
     "shed-remarks": remarks,
     "shed-remarks-data": remarks_data,
     "shed-wider": wider,
+    "shed-wider-steps": wider_steps,
 }
 
 
@@ -134,3 +135,13 @@ def test_a_hessian_that_stays_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_rates_of_fed_nl() -> None:
     """Iterations of rate 1 over the fewest of the others; a single rate that is worse for sure makes it small."""
     assert 0.5 < wider.rated(2) < 2
+
+
+def test_own_renewals_with_a_smaller_constant_are_noticed() -> None:
+    of, worst = Agents(0, 4, 4, 30, 0.001), Worst()
+    wider_steps.own_renewals(of, np.random.default_rng(0), 5.0, worst)
+    assert worst.found[wider_steps.OWN] <= 1
+    assert worst.found[wider_steps.ENDS] <= wider_steps.ARRIVED
+    of.L, of.L_i = of.L / 1000, of.L_i / 1000
+    wider_steps.own_renewals(of, np.random.default_rng(0), 5.0, worst)
+    assert worst.found[wider_steps.OWN] > 1
