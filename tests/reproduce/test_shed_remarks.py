@@ -12,6 +12,7 @@ from fedsolve.losses import Squared
 from fedsolve.reproduce.register import statements
 from fedsolve.reproduce.shed import averaging, lemma_3_1, remarks, remarks_data, wider, wider_steps
 from fedsolve.reproduce.shed.heard_messages import SIZES, agents
+from fedsolve.reproduce.shed.problems import Problem
 from fedsolve.reproduce.shed.proofs_convex import Worst
 from fedsolve.reproduce.shed.small_logistic import Agents, run
 
@@ -113,11 +114,18 @@ def test_wrong_labels_and_penalties_are_noticed(monkeypatch: pytest.MonkeyPatch)
     assert worst.found[remarks.PRINTED] > 1e-3
 
 
-def test_the_row_of_an_agent_with_one_row() -> None:
-    """Its Hessian is xxᵀ + μI: √(λ_1 − μ) v_1 = ± x."""
-    x, mu = np.array([1.0, -2.0, 0.5]), 0.1
-    values, V = np.linalg.eigh(np.outer(x, x) + mu * np.eye(3))
-    assert np.abs(np.sqrt(values[-1] - mu) * V[:, -1]) == pytest.approx(np.abs(x))
+def test_whose_row_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent with one row x has the Hessian xxᵀ + μI: √(λ_1 − μ) v_1 = ± x. One with more rows gives none away."""
+    rng = np.random.default_rng(0)
+    few = [Client(f"agent-{m}", rng.standard_normal((m, 4)), rng.standard_normal(m)) for m in (1, 2, 5)]
+    monkeypatch.setattr(remarks_data, "songs", lambda *, iid, seed: Problem(few, Squared(l2=0.1), ""))
+    worst = Worst()
+    remarks_data.private(0, worst)
+    assert worst.found == pytest.approx({remarks_data.PRIVATE: 1 / 3, remarks_data.SINGLE: 0.0})
+    few[1].X[1] = few[1].X[0]  # a row that is there twice is known, too, and its agent has not one row
+    worst = Worst()
+    remarks_data.private(0, worst)
+    assert worst.found == pytest.approx({remarks_data.PRIVATE: 2 / 3, remarks_data.SINGLE: 0.5})
 
 
 # ── more n and μ ──
