@@ -5,6 +5,7 @@ based on incremental Hessian eigenvector sharing. Automatica, 2024; arXiv:2202.0
 """
 
 from fedsolve.reproduce.shed import (
+    averaging,
     background,
     baseline_messages,
     best,
@@ -18,6 +19,7 @@ from fedsolve.reproduce.shed import (
     increments,
     intervals,
     learning_rate,
+    lemma_3_1,
     link_model,
     logistic,
     many_agents,
@@ -35,6 +37,8 @@ from fedsolve.reproduce.shed import (
     proofs_unequal,
     random_four,
     rates,
+    remarks,
+    remarks_data,
     renewal_sets,
     renewing,
     resilience,
@@ -44,9 +48,12 @@ from fedsolve.reproduce.shed import (
     superlinear,
     sweeps,
     web_pages,
+    wider,
+    wider_steps,
 )
 
 __all__ = [
+    "averaging",
     "background",
     "baseline_messages",
     "best",
@@ -60,6 +67,7 @@ __all__ = [
     "increments",
     "intervals",
     "learning_rate",
+    "lemma_3_1",
     "link_model",
     "logistic",
     "many_agents",
@@ -77,6 +85,8 @@ __all__ = [
     "proofs_unequal",
     "random_four",
     "rates",
+    "remarks",
+    "remarks_data",
     "renewal_sets",
     "renewing",
     "resilience",
@@ -86,4 +96,6 @@ __all__ = [
     "superlinear",
     "sweeps",
     "web_pages",
+    "wider",
+    "wider_steps",
 ]

@@ -40,10 +40,10 @@ def angle(a: Array, b: Array) -> float:
     return float(np.arccos(np.clip(a @ b / (norm(a) * norm(b)), -1.0, 1.0)))
 
 
-def farther(of: Agents, rng: np.random.Generator) -> float:
-    """At which share of points, 0.01 to 3 from θ*, Newton's direction is the worse one."""
+def farther(of: Agents, rng: np.random.Generator, most: float = 3.0) -> float:
+    """At which share of points, 0.01 to `most` from θ*, Newton's direction is the worse one."""
     worse = []
-    for far in np.geomspace(0.01, 3, POINTS):
+    for far in np.geomspace(0.01, most, POINTS):
         e = rng.standard_normal(of.n)
         e *= far / norm(e)
         g = of.gradient(of.best + e)
