@@ -14,6 +14,7 @@ from fedsolve.reproduce.ffgb import settings_facts as facts
 from fedsolve.reproduce.ffgb import settings_local as local
 from fedsolve.reproduce.ffgb import settings_networks as networks
 from fedsolve.reproduce.ffgb import settings_others as others
+from fedsolve.reproduce.ffgb import settings_rounds as rounds
 from fedsolve.reproduce.ffgb import settings_spaces as spaces
 from tests.extras import optional
 
@@ -79,6 +80,13 @@ def test_the_bound_of_li_et_al_by_hand() -> None:
     assert others.theirs(1, 84, 1.0) == pytest.approx(17 / 100)
     assert others.theirs(1, 84, 0.1) == pytest.approx(9.6 / 100)
     assert others.theirs(21, 4, 1.0) == pytest.approx(16 * 3200.6 / 105)
+
+
+def test_rounds_of_all_clients_by_hand() -> None:
+    """One step from 0 with η = 2/(2μ): g_i = −γ(½ − y_i)/μ; the client that is not used has the other sign."""
+    f, apart = rounds.everyone(np.array([[0.0], [1.0]]), [[0]], 1)
+    assert f[0] == pytest.approx(-rounds.GAMMA / 2 / rounds.MU)
+    assert apart == pytest.approx(rounds.GAMMA / rounds.MU)
 
 
 def test_twice_the_filters_and_units() -> None:

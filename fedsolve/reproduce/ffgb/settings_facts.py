@@ -6,13 +6,14 @@ import numpy as np
 
 from fedsolve.reproduce.ffgb import settings_networks as networks
 from fedsolve.reproduce.ffgb import settings_others as others
+from fedsolve.reproduce.ffgb import settings_rounds as rounds
 from fedsolve.reproduce.ffgb import settings_spaces as spaces
 from fedsolve.reproduce.ffgb.judging import Found, table
 from fedsolve.reproduce.ffgb.methods import PAPER
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result
 
-CHECKS = (*spaces.CHECKS, *others.CHECKS, *networks.CHECKS)
+CHECKS = (*spaces.CHECKS, *others.CHECKS, *networks.CHECKS, *rounds.CHECKS)
 
 
 def measured(seed: int) -> dict[str, float]:
@@ -21,6 +22,7 @@ def measured(seed: int) -> dict[str, float]:
     spaces.measure(rng, found)
     others.measure(rng, found)
     networks.measure(found)
+    rounds.measure(seed, rng, found)
     return found.worst
 
 
