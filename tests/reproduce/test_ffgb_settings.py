@@ -10,6 +10,7 @@ import pytest
 from fedsolve.networks import CNN
 from fedsolve.reproduce import find
 from fedsolve.reproduce.ffgb import settings_capacity as capacity
+from fedsolve.reproduce.ffgb import settings_division as division
 from fedsolve.reproduce.ffgb import settings_facts as facts
 from fedsolve.reproduce.ffgb import settings_local as local
 from fedsolve.reproduce.ffgb import settings_networks as networks
@@ -21,7 +22,7 @@ from tests.extras import optional
 NOT_SO = {
     *(spaces.DEFINITE, spaces.ANY_LOSS, spaces.EXISTS_ALWAYS, spaces.DATA),
     *(others.LOGARITHM, others.START),
-    *(networks.CIFAR, networks.EMNIST, networks.DIGITS, networks.CODE),
+    *(networks.CIFAR, networks.EMNIST, networks.DIGITS, networks.CODE, division.ABSENT),
 }
 
 
@@ -87,6 +88,18 @@ def test_rounds_of_all_clients_by_hand() -> None:
     f, apart = rounds.everyone(np.array([[0.0], [1.0]]), [[0]], 1)
     assert f[0] == pytest.approx(-rounds.GAMMA / 2 / rounds.MU)
     assert apart == pytest.approx(rounds.GAMMA / rounds.MU)
+
+
+def test_divisions_by_hand() -> None:
+    """Without shared rows: ten clients of each label. A small concentration: one label; a large one: a tenth each."""
+    y = np.repeat(np.arange(10), 5000)
+    rng = np.random.default_rng(0)
+    for table in (division.theirs(y, 0.0, rng), division.ours(y, 0.0, 0)):
+        assert np.array_equal(table, 500 * np.repeat(np.eye(10), 10, axis=0))
+    assert division.summary(division.dirichlet(1e-3, rng)) == pytest.approx((1.0, 9.0), abs=0.1)
+    top, absent = division.summary(division.dirichlet(1e5, rng))
+    assert 0.2 < top < 0.26
+    assert absent == 0
 
 
 def test_twice_the_filters_and_units() -> None:

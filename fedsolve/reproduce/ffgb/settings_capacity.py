@@ -65,7 +65,7 @@ def claim(every: Sequence[dict[str, float]], quick: bool) -> Verdict:
     paper=PAPER,
     place="Section 6",
     title="The CNN of EMNIST against one of twice the filters and units",
-    takes="4 min",
+    takes="3 min",
     seeds=5,
 )
 def capacity(seeds: Seeds, quick: bool) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedsolve.reproduce.ffgb import settings_division as division
 from fedsolve.reproduce.ffgb import settings_networks as networks
 from fedsolve.reproduce.ffgb import settings_others as others
 from fedsolve.reproduce.ffgb import settings_rounds as rounds
@@ -13,7 +14,7 @@ from fedsolve.reproduce.ffgb.methods import PAPER
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result
 
-CHECKS = (*spaces.CHECKS, *others.CHECKS, *networks.CHECKS, *rounds.CHECKS)
+CHECKS = (*spaces.CHECKS, *others.CHECKS, *networks.CHECKS, *rounds.CHECKS, *division.CHECKS)
 
 
 def measured(seed: int) -> dict[str, float]:
@@ -23,6 +24,7 @@ def measured(seed: int) -> dict[str, float]:
     others.measure(rng, found)
     networks.measure(found)
     rounds.measure(seed, rng, found)
+    division.measure(seed, rng, found)
     return found.worst
 
 
@@ -42,6 +44,7 @@ def settings(seeds: Seeds, quick: bool) -> Result:
             f"{spaces.CLIENTS} clients, {spaces.POINTS} points, logistic loss where nothing else is said. A claim "
             "holds if it holds in every seed; comparisons of printed numbers have no seed.",
             "Li et al. (2019), Theorem 1 and Lemma 5, scheme II: L = 1, μ = 0.5, G = 1, Γ = 0.1, no noise.",
+            f"Divisions: {division.ROWS:,} rows of {division.LABELS} labels, {division.CLIENTS} clients.",
             "Networks of Acar et al. from their public code (commit be0348b), of McMahan et al. from their Section 3, "
             "the authors' settings from their own repository (commit c841a4d of 27 February 2022).",
         ),

@@ -80,7 +80,7 @@ def claims(every: Sequence[Found], quick: bool) -> list[tuple[str, Verdict]]:
     paper=PAPER,
     place="Section 6.1",
     title="Local models, and the network that is distilled from them",
-    takes="2 min",
+    takes="1 min",
     seeds=5,
 )
 def local_models(seeds: Seeds, quick: bool) -> Result:
