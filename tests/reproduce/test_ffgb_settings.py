@@ -126,5 +126,5 @@ def test_what_local_models_decide() -> None:
 
 
 def test_they_are_registered() -> None:
-    for name in ("ffgb-settings", "ffgb-settings-capacity", "ffgb-settings-local"):
+    for name in ("ffgb-settings", "ffgb-settings-capacity", "ffgb-settings-capacity-long", "ffgb-settings-local"):
         assert find(name).paper == "FFGB"
