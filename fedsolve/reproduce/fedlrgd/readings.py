@@ -7,13 +7,21 @@ from fedsolve.reproduce.fedlrgd import (
     readings_methods,
     readings_monomials,
     readings_networks,
+    readings_stragglers,
     readings_weights,
 )
 from fedsolve.reproduce.fedlrgd.two_sided import judged_by
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result
 
-MODULES = (readings_networks, readings_weights, readings_monomials, readings_low_rank, readings_methods)
+MODULES = (
+    readings_networks,
+    readings_weights,
+    readings_monomials,
+    readings_low_rank,
+    readings_stragglers,
+    readings_methods,
+)
 CHECKS = tuple(check for module in MODULES for check in module.CHECKS)
 
 

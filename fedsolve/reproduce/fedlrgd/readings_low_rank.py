@@ -17,7 +17,7 @@ from fedsolve.typing import Array
 EXACT = Check("After Theorem 2", "g_i of rank r = p + 1, rough in x: (33) over the largest |∂F/∂θ_i|", "off", 1e-6)
 LINEAR = Check(
     "After Theorem 2",
-    "… and δ of rank 300 beside it, δ from 1e-6 to 1e-4: exponent of the error of (33) in δ, from 1",
+    "… and δ of rank 300 beside it, δ from 1e-9 to 1e-7: exponent of the error of (33) in δ, from 1",
     "off",
     0.1,
 )
@@ -70,7 +70,7 @@ def measured(seed: int, quick: bool = False) -> dict[str, float]:
         problem = Rough(rng.random((rows, P)), rng.random(rows))
         probes, theta = rng.uniform(-1, 1, (P + 1, P)), rng.uniform(-1, 1, (50, P))
         exact = max(exact, _wrong(problem, probes, theta))
-        sizes = [_wrong(Rough(problem.u, problem.y, noise), probes, theta) for noise in (1e-6, 1e-4)]
+        sizes = [_wrong(Rough(problem.u, problem.y, noise), probes, theta) for noise in (1e-9, 1e-7)]
         linear = max(linear, abs(np.log10(sizes[1] / sizes[0]) / 2 - 1))
         left, share = _descended(problem, probes)
         ends, useful = max(ends, left), max(useful, share)

@@ -57,7 +57,7 @@ def grid(d: int) -> Array:
 
 
 def covering(rng: np.random.Generator, d: int, q: float) -> Array:
-    """Centres of ℓ¹-balls of radius 1/q that cover the grid, none of which can be left out, in an order that is drawn."""
+    """Centres of ℓ¹-balls of radius 1/q that cover the grid, none of which can be left out, in a random order."""
     points = grid(d)
     candidates = points[rng.permutation(len(points))[:400]]
     covers = np.abs(candidates[:, None] - points).sum(axis=2) <= 1 / q + 1e-12
@@ -79,18 +79,20 @@ def covering(rng: np.random.Generator, d: int, q: float) -> Array:
 
 
 def inside(rng: np.random.Generator, centres: Array, j: int, q: float) -> Array:
-    """Points of I_j: of the ball j, in the cube, and in none before it; at most 400."""
-    d, found = centres.shape[1], np.empty((0, centres.shape[1]))
-    for _ in range(60):
-        step = rng.dirichlet(np.ones(d + 1), 4000)[:, :d] * rng.choice([-1, 1], (4000, d)) / q
-        points = centres[j] + step
-        points = points[((points >= 0) & (points <= 1)).all(axis=1)]
-        for before in centres[:j]:
-            points = points[np.abs(points - before).sum(axis=1) > 1 / q]
-        found = np.vstack([found, points])
-        if len(found) >= 100:
-            break
-    return found[:400]
+    """Points of I_j, at most 400: in an ℓ¹-ball around that point of the grid in it that is farthest from the rest."""
+    d = centres.shape[1]
+    points = grid(d)
+    points = points[np.abs(points - centres[j]).sum(axis=1) <= 1 / q + 1e-12]
+    margin = np.full(len(points), 1 / q)
+    for before in centres[:j]:
+        margin = np.minimum(margin, np.abs(points - before).sum(axis=1) - 1 / q)
+    if margin.max() <= 1e-9:
+        return np.empty((0, d))
+    best = int(margin.argmax())
+    step = rng.dirichlet(np.ones(d + 1), 20_000)[:, :d] * rng.choice([-1, 1], (20_000, d)) * margin[best]
+    found = points[best] + step
+    own = np.abs(found - centres[j]).sum(axis=1) <= 1 / q
+    return np.asarray(found[own & ((found >= 0) & (found <= 1)).all(axis=1)][:400])
 
 
 def monomials(points: Array, l: int) -> Array:

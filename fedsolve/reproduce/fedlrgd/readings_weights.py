@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedsolve.reproduce.checks import Check
-from fedsolve.reproduce.fedlrgd.readings_networks import Net, digits, held
+from fedsolve.reproduce.fedlrgd.small_nets import Net, digits, held
 from fedsolve.reproduce.fedlrgd.two_sided import AtLeast, named
 from fedsolve.typing import Array
 
@@ -27,6 +27,7 @@ COLLAPSE = Check(
     "times",
     0.1,
 )
+FALLS = Check("Section II-C", "… it falls, to a share below one", "times", 0.999)
 ANGLES = Check("Section II-C", "… cosines between centred class means, from −1/9, their mean distance", "off", 0.1)
 MEMORY = AtLeast(
     "Section II-C",
@@ -35,7 +36,7 @@ MEMORY = AtLeast(
     0.9,
     unit="of the energy",
 )
-CHECKS = (WEIGHTS, START, PLAIN, COLLAPSE, ANGLES, MEMORY)
+CHECKS = (WEIGHTS, START, PLAIN, COLLAPSE, FALLS, ANGLES, MEMORY)
 BATCH, RATE, DECAY = 20, 0.1, 5e-3
 
 
@@ -64,6 +65,7 @@ def measured(seed: int, quick: bool = False) -> dict[str, float]:
             if decay:
                 last, off = scatter(net.values(theta, X)[-2], Y)
                 found[COLLAPSE].append(last / first)
+                found[FALLS].append(last / first)
                 found[ANGLES].append(off)
         found[WEIGHTS].append(ends[DECAY])
         found[PLAIN].append(ends[0.0])
