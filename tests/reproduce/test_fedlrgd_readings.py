@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedsolve.reproduce.fedlrgd import readings
+from fedsolve.reproduce.fedlrgd import dimensions, readings
 from fedsolve.reproduce.fedlrgd import readings_low_rank as low_rank
 from fedsolve.reproduce.fedlrgd import readings_methods as methods
 from fedsolve.reproduce.fedlrgd import readings_monomials as monomials
@@ -130,7 +130,26 @@ def test_operations_by_hand() -> None:
 
 
 def test_slow_clients_first_take_longer() -> None:
-    """Where all are of one speed the order does not matter for what a gradient takes."""
     first, last, all_of = stragglers._times(np.random.default_rng(8))
     assert 0 < first < last
     assert all_of > 0
+
+
+# ── dimensions ──
+
+
+def test_the_rank_that_leaves_a_share() -> None:
+    """Left of 3, 2, 1: by rank 0 all, by 1 √5/√14, by 2 1/√14, by 3 nothing."""
+    M = np.diag([3.0, 2.0, 1.0])
+    assert [dimensions.needed(M, left) for left in (1.0, 0.6, 0.3, 0.2)] == [0, 1, 2, 3]
+
+
+def test_monomials_on_two_pieces_of_the_square() -> None:
+    """Three samples on each piece, not on a line: Φ can be inverted; with two and four, or on a line, it cannot."""
+    x = np.array([[0.1, 0.1], [0.2, 0.4], [0.3, 0.2], [0.7, 0.6], [0.8, 0.9], [0.9, 0.7]])
+    half = np.array([0, 0, 0, 1, 1, 1])
+    assert dimensions._inverted(x, half, 2, 1)
+    assert not dimensions._inverted(x, np.array([0, 0, 1, 1, 1, 1]), 2, 1)
+    line = x.copy()
+    line[:3, 1] = line[:3, 0]
+    assert not dimensions._inverted(line, half, 2, 1)

@@ -6,6 +6,7 @@ Theory 69(12), 2023. https://arxiv.org/abs/2201.01954. Results: docs/reproduce/f
 
 from fedsolve.reproduce.fedlrgd import (
     complexity,
+    dimensions,
     proofs,
     rank,
     rank_colours,
@@ -22,6 +23,7 @@ from fedsolve.reproduce.fedlrgd import (
 
 __all__ = [
     "complexity",
+    "dimensions",
     "proofs",
     "rank",
     "rank_colours",
