@@ -153,3 +153,10 @@ def test_monomials_on_two_pieces_of_the_square() -> None:
     line = x.copy()
     line[:3, 1] = line[:3, 0]
     assert not dimensions._inverted(line, half, 2, 1)
+
+
+def test_polynomials_instead_of_constants() -> None:
+    """η = 1 has l = 0, the constants; η = 4 has l = 3, with an error of the fourth order."""
+    rng = np.random.default_rng(9)
+    assert dimensions._constants(rng, 2, 4.0, cells=3) > 10
+    assert dimensions._constants(rng, 2, 1.0, cells=3) == 1

@@ -48,7 +48,17 @@ BLOCKS = AtLeast(
     unit="% of the draws",
 )
 SINGLE = AtLeast("(45)", "… with one piece: least share of draws", "times", 100.0, unit="% of the draws")
-CHECKS = (*FALLS.values(), *LOW.values(), LOGISTIC, FEW, INVERTIBLE, BLOCKS, SINGLE)
+PIECES = {
+    d: AtLeast(
+        "After Theorem 1",
+        f"‖x − z‖^η, η = 1½ to 3½, {d} dimensions, 12 pieces a side: error of constants over that of polynomials",
+        "times",
+        2.0,
+        unit="times that of polynomials",
+    )
+    for d in (2, 3)
+}
+CHECKS = (*PIECES.values(), *FALLS.values(), *LOW.values(), LOGISTIC, FEW, INVERTIBLE, BLOCKS, SINGLE)
 ETAS = (0.5, 1.5, 2.5, 3.5)
 
 
@@ -73,6 +83,7 @@ def _measured(seed: int) -> dict[str, float]:
         ranks = [needed(signs * far**eta) for eta in ETAS]
         found[FALLS[d]] = max(later / earlier for earlier, later in pairwise(ranks))
         found[LOW[d]] = ranks[-1] / 600
+        found[PIECES[d]] = min(_constants(rng, d, eta) for eta in ETAS[1:])
     worst, few = 0, 0
     for p in (2, 3, 5, 10):
         x, y, theta = rng.random((400, p)), rng.random(400), rng.uniform(-1, 1, (400, p))
@@ -86,6 +97,17 @@ def needed(M: Array, left: float = 1e-3) -> int:
     energy = np.linalg.svd(M, compute_uv=False) ** 2
     rest = np.append(np.cumsum(energy[::-1])[::-1], 0.0)
     return int((rest > left**2 * rest[0]).sum())
+
+
+def _constants(rng: np.random.Generator, d: int, eta: float, cells: int = 12) -> float:
+    """Both fitted to 60 points in each cube: the largest error of constants over that of polynomials of degree l."""
+    z, errors = rng.random(d), np.zeros(2)
+    inside = rng.random((60, d))
+    bases = [np.linalg.qr(monomials(inside, l))[0] for l in (0, math.ceil(eta) - 1)]  # of one shape in every cube
+    for corner in product(range(cells), repeat=d):
+        values = np.linalg.norm((np.array(corner) + inside) / cells - z, axis=1) ** eta
+        errors = np.maximum(errors, [float(np.abs(values - Q @ (Q.T @ values)).max()) for Q in bases])
+    return float(errors[0] / errors[1])
 
 
 def _monomials(rng: np.random.Generator) -> dict[Check, float]:
