@@ -67,7 +67,7 @@ ETAS = (0.5, 1.5, 2.5, 3.5)
     paper="FedLRGD",
     place="Abstract, sections II-C and III-C",
     title="Low rank and monomials in two and three dimensions",
-    takes="10 s",
+    takes="15 s",
 )
 def dimensions(seeds: Seeds, quick: bool) -> Result:
     """The quick form is the same with one seed."""

@@ -30,7 +30,7 @@ CHECKS = tuple(check for module in MODULES for check in module.CHECKS)
     paper="FedLRGD",
     place="Sections I to III, Appendix C",
     title="What sentences on other papers and on practice say that can be computed",
-    takes="2 min",
+    takes="65 s",
     seeds=3,
 )
 def readings(seeds: Seeds, quick: bool) -> Result:
