@@ -6,6 +6,7 @@ Theory 69(12), 2023. https://arxiv.org/abs/2201.01954. Results: docs/reproduce/f
 
 from fedsolve.reproduce.fedlrgd import (
     complexity,
+    dimensions,
     proofs,
     rank,
     rank_colours,
@@ -13,6 +14,7 @@ from fedsolve.reproduce.fedlrgd import (
     rank_steps,
     rank_tuned,
     rank_variants,
+    readings,
     remarks,
     samples,
     sentences,
@@ -21,6 +23,7 @@ from fedsolve.reproduce.fedlrgd import (
 
 __all__ = [
     "complexity",
+    "dimensions",
     "proofs",
     "rank",
     "rank_colours",
@@ -28,6 +31,7 @@ __all__ = [
     "rank_steps",
     "rank_tuned",
     "rank_variants",
+    "readings",
     "remarks",
     "samples",
     "sentences",
