@@ -2,7 +2,7 @@
 
 With Hessians H_i and minima H_i⁻¹b_i a round of FedAvg and of FedProx is w ← mean of w + P_i(b_i − H_i w).
 K steps of η have P_i = η Σ_(k<K) (I − ηH_i)^k, with a pull η Σ_(k<K) (I − η(H_i + pull))^k, and FedProx with exact
-local solutions has (H_i + pull)⁻¹. Rounds end where the mean of P_i(b_i − H_i w) is 0. Where H_i is small a client moves
+local solutions has (H_i + pull)⁻¹. Rounds end where the mean of P_i(b_i − H_i w) is 0. Where H_i is small it moves
 by ηK(b_i − H_i w) in K steps, and by (b_i − H_i w)/pull in FedProx: local progress is equal at a pull of 1/(ηK). What
 depends on the curvature, and moves the end away from w*, is then η²K²H_i in FedProx and η²K(K − 1)/2 H_i in FedAvg, up
 to higher powers of ηK.
