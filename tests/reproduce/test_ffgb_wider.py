@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedsolve.reproduce import find, perform
-from fedsolve.reproduce.ffgb import rules_drift, rules_unit, rules_wider
+from fedsolve.reproduce.ffgb import rules_drift, rules_grid, rules_unit, rules_wider
 from fedsolve.reproduce.ffgb.judging import Found
 
 NOT_SO = {rules_drift.EQUAL, rules_unit.PRINTED}
@@ -78,3 +78,24 @@ def test_mime_by_hand() -> None:
     np.testing.assert_allclose(without, one.end(one.steps(2, 0.1)), atol=1e-9)  # MimeLite without momentum is FedAvg
     # two rounds of one step, β = ½: w = 0.3, m = −3, then a step along ½(2 · 0.3 − 6) + ½ m
     assert rules_drift.mime(one, 1, 0.1, False, rounds=2, beta=0.5)[0] == pytest.approx(0.3 + 0.1 * (2.7 + 1.5))
+
+
+# ── step sizes beyond the grid ──
+
+
+def test_claims_beyond_the_grid() -> None:
+    """Half as many with the start's own round counted: 4 + 1 of 10, and not 5 + 1; a count that is not reached fails."""
+
+    def seed(own: float, warm: float, cold: float) -> rules_grid.Found:
+        names = [("FedAvg", rules_grid.WARM), ("FedDyn", rules_grid.WARM)]
+        colds = [("FedAvg", rules_grid.RANDOM), ("FedDyn", rules_grid.RANDOM)]
+        rounds = dict.fromkeys(names, warm) | dict.fromkeys(colds, cold)
+        return {key: (one, 1.0) for key, one in (rounds | {("FFGB-Distill", rules_grid.RANDOM): own}).items()}
+
+    def held(*every: rules_grid.Found) -> list[bool | None]:
+        return [verdict.holds for _, verdict in rules_grid.claims(every, quick=False)][:3]
+
+    assert held(seed(2, 4, 10)) == [True, True, True]
+    assert held(seed(2, 4, 10), seed(10, 5, 10)) == [True, False, False]
+    assert held(seed(2, 9, 10)) == [False, False, True]
+    assert held(seed(2, np.inf, np.inf)) == [False, False, True]
