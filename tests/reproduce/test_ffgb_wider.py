@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fedsolve.reproduce import find, perform
-from fedsolve.reproduce.ffgb import rules_drift, rules_grid, rules_unit, rules_wider
+from fedsolve.reproduce.ffgb import rules_drift, rules_grid, rules_halves, rules_unit, rules_wider
 from fedsolve.reproduce.ffgb.judging import Found
 
-NOT_SO = {rules_drift.EQUAL, rules_unit.PRINTED}
+NOT_SO = {rules_drift.EQUAL, rules_unit.PRINTED, rules_halves.LOG}
 
 
 def test_quick() -> None:
@@ -84,7 +84,7 @@ def test_mime_by_hand() -> None:
 
 
 def test_claims_beyond_the_grid() -> None:
-    """Half as many with the start's own round counted: 4 + 1 of 10, and not 5 + 1; a count that is not reached fails."""
+    """Half as many with the start's own round counted: 4 + 1 of 10, and not 5 + 1; what is not reached fails."""
 
     def seed(own: float, warm: float, cold: float) -> rules_grid.Found:
         names = [("FedAvg", rules_grid.WARM), ("FedDyn", rules_grid.WARM)]
@@ -99,3 +99,21 @@ def test_claims_beyond_the_grid() -> None:
     assert held(seed(2, 4, 10), seed(10, 5, 10)) == [True, False, False]
     assert held(seed(2, 9, 10)) == [False, False, True]
     assert held(seed(2, np.inf, np.inf)) == [False, False, True]
+
+
+# ── halves of sentences ──
+
+
+def test_logarithms_by_hand() -> None:
+    """K = 4, t = 0: ½ + ⅓ + ¼ is 1.083, log 3 − log 1 is 1.099 and log 4 is 1.386; K = 2: ½ against log 1 and log 2."""
+    assert rules_halves.sums(4, 0) == pytest.approx((13 / 12, log(3), log(4)))
+    assert rules_halves.sums(2, 0) == pytest.approx((0.5, 0.0, log(2)))
+    found = Found()
+    rules_halves.logarithms(found)
+    assert found.worst[rules_halves.LOG.claim] == pytest.approx(1)
+    assert found.worst[rules_halves.LOG_RIGHT.claim] <= 0
+
+
+def test_a_gradient_with_a_rare_large_value() -> None:
+    """Labels 0 and 10 with masses 0.99 and 0.01: ‖y‖ is 1 in squares, and 10 at most."""
+    assert rules_halves.norms(0.01) == pytest.approx((1, 10))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from fedsolve.reproduce.ffgb import rules_drift as drift
+from fedsolve.reproduce.ffgb import rules_halves as halves
 from fedsolve.reproduce.ffgb import rules_unit as unit
 from fedsolve.reproduce.ffgb.judging import Found, table
 from fedsolve.reproduce.ffgb.methods import PAPER
 from fedsolve.reproduce.harness import Seeds, experiment
 from fedsolve.reproduce.result import Result
 
-CHECKS = (*drift.CHECKS, *unit.CHECKS)
+CHECKS = (*drift.CHECKS, *unit.CHECKS, *halves.CHECKS)
 
 
 def measured(seed: int) -> dict[str, float]:
@@ -19,14 +20,15 @@ def measured(seed: int) -> dict[str, float]:
     found = Found()
     drift.measure(np.random.default_rng([seed, 211]), found)
     unit.measure(np.random.default_rng([seed, 223]), found)
+    halves.measure(found)
     return found.worst
 
 
 @experiment(
     "ffgb-wider",
     paper=PAPER,
-    place="Section 1.1 and Appendix F",
-    title="FedProx and Mime with equal local work; the end of Appendix F in other units",
+    place="Sections 1.1 and 4.2, Appendices E and F",
+    title="FedProx and Mime with equal local work; Appendix F in other units; halves of sentences",
     takes="30 s",
 )
 def wider(seeds: Seeds, quick: bool) -> Result:
