@@ -1,4 +1,4 @@
-"""FedNewton, Table 1, the lines of DKRR: costs in kernel space by count, rounds of DKRR-CM, and the printed local size."""
+"""FedNewton, Table 1, the lines of DKRR: costs in kernel space by count, rounds of DKRR-CM, the printed local size."""
 
 from __future__ import annotations
 
@@ -200,6 +200,6 @@ def kernel_costs(seeds: Seeds, quick: bool) -> Result:
             "Multiply-adds as in fednewton-work; a Gaussian kernel of n times n' inputs counts n n' d. Exponents are "
             f"the largest between neighbours: |D_j| of {SAMPLES}, |D_test| of {TESTED}, |D| of {TOTALS}, t of {STEPS}; "
             f"DKRR-CM |D_j| of {LOCAL}, |D| of 1,600 and 3,200, {ROUNDS} rounds. DKRR-SGD takes one sample a step.",
-            "The table: errors of the problems of fednewton-rates with the local size Ω(|D|^((1−γ)/(2r+γ))) of Table 1.",
+            "The table: errors of the problems of fednewton-rates with Table 1's local size Ω(|D|^((1−γ)/(2r+γ))).",
         ),
     )
