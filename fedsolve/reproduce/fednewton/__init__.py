@@ -5,6 +5,7 @@ Results: docs/reproduce/fednewton.md.
 """
 
 from fedsolve.reproduce.fednewton import (
+    assumed,
     basics,
     below_one,
     bound_terms,
@@ -54,6 +55,7 @@ from fedsolve.reproduce.fednewton import (
 )
 
 __all__ = [
+    "assumed",
     "basics",
     "below_one",
     "bound_terms",
