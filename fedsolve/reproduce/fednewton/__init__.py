@@ -6,6 +6,7 @@ Results: docs/reproduce/fednewton.md.
 
 from fedsolve.reproduce.fednewton import (
     assumed,
+    background,
     basics,
     below_one,
     bound_terms,
@@ -57,6 +58,7 @@ from fedsolve.reproduce.fednewton import (
 
 __all__ = [
     "assumed",
+    "background",
     "basics",
     "below_one",
     "bound_terms",
