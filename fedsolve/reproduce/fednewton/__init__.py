@@ -5,6 +5,8 @@ Results: docs/reproduce/fednewton.md.
 """
 
 from fedsolve.reproduce.fednewton import (
+    assumed,
+    background,
     basics,
     below_one,
     bound_terms,
@@ -19,8 +21,11 @@ from fedsolve.reproduce.fednewton import (
     figure5_paired,
     first_order,
     identities,
+    inverse,
+    kernel_costs,
     lemmas,
     lemmas_shifted,
+    linear,
     mnist,
     mnist_late,
     mnist_paired,
@@ -38,6 +43,7 @@ from fedsolve.reproduce.fednewton import (
     rounds,
     scope,
     search,
+    settings,
     shifts,
     source_condition,
     spiky_claims,
@@ -53,6 +59,8 @@ from fedsolve.reproduce.fednewton import (
 )
 
 __all__ = [
+    "assumed",
+    "background",
     "basics",
     "below_one",
     "bound_terms",
@@ -67,8 +75,11 @@ __all__ = [
     "figure5_paired",
     "first_order",
     "identities",
+    "inverse",
+    "kernel_costs",
     "lemmas",
     "lemmas_shifted",
+    "linear",
     "mnist",
     "mnist_late",
     "mnist_paired",
@@ -86,6 +97,7 @@ __all__ = [
     "rounds",
     "scope",
     "search",
+    "settings",
     "shifts",
     "source_condition",
     "spiky_claims",
