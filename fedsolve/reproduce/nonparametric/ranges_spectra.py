@@ -10,6 +10,7 @@ from fedsolve.closed_forms.kernel_simulation import simulate
 from fedsolve.closed_forms.methods import LocalSteps, Method, ProximalStep
 from fedsolve.closed_forms.recursion import Decomposition, P_matrix, gamma
 from fedsolve.reproduce.nonparametric.quantities import Notes, Quantity, bound
+from fedsolve.reproduce.nonparametric.ranges_filtered import rows
 from fedsolve.reproduce.nonparametric.ranges_kernels import federations, kernels
 from fedsolve.typing import Array
 
@@ -28,7 +29,21 @@ NEEDS_P = Quantity(
     least=0.01,
 )
 HAS_P = Quantity("Section 5", "… and with P they are the rounds as simulated", "largest difference", most=1e-9)
-QUANTITIES = (SPECTRA, WITHIN, UNIT, NEEDS_P, HAS_P)
+STABLE = Quantity(
+    "Footnote 2",
+    "FedProx with γ = 0.5, 2.5, 5, 10, 100 and 1,000: all eigenvalues of 𝓛 are within [0, 1], d = 12, clients alike, "
+    "of 1 to 100 rows, and 60 with one row",
+    "from",
+    -1e-10,
+    1 + 1e-10,
+)
+DIVERGES = Quantity(
+    "Footnote 2",
+    "… while FedAvg with s = 10 and 100 and γ = 2.5, 5, 10 and 100 has one above 1, the same clients",
+    "least of the largest",
+    least=1.0 + 1e-6,
+)
+QUANTITIES = (SPECTRA, WITHIN, UNIT, NEEDS_P, HAS_P, STABLE, DIVERGES)
 TOTALS = (20, 60)
 
 
@@ -39,6 +54,24 @@ def measured(seed: int, notes: Notes) -> None:
         for K in kernels(rng, total).values():
             _spectra(K, federations(total)[2], notes)
             _rounds(K, federations(total)[2], rng, notes)
+    rng = np.random.default_rng([seed, 206])
+    for sizes in ((30,) * 8, (100, 40, 12, 5, 1), (1,) * 60):
+        _stability(rows(rng, sizes, 12, 0.3, 1.0), notes)
+
+
+def _stability(X: Sequence[Array], notes: Notes) -> None:
+    """𝓛 of (10), formed from the clients' Hessians."""
+    H = [one.T @ one / len(one) for one in X]
+    weights = np.array([len(one) for one in X]) / sum(map(len, X))
+    steepest, eye = max(float(np.linalg.norm(one, 2)) for one in H), np.eye(12)
+    for share in (0.5, 2.5, 5.0, 10.0, 100.0, 1000.0):
+        eta = share / steepest
+        proximal = sum(w * np.linalg.inv(eye + eta * one) for w, one in zip(weights, H, strict=True))
+        values = np.linalg.eigvalsh(proximal)
+        notes.add(STABLE, values[0], values[-1])
+        for s in (10, 100) if 1 < share < 1000 else ():
+            powers = sum(w * np.linalg.matrix_power(eye - eta * one, s) for w, one in zip(weights, H, strict=True))
+            notes.add(DIVERGES, np.abs(np.linalg.eigvalsh(powers)).max())
 
 
 def _spectra(K: Array, sizes: Sequence[int], notes: Notes) -> None:
