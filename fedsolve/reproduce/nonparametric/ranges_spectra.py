@@ -39,7 +39,7 @@ STABLE = Quantity(
 )
 DIVERGES = Quantity(
     "Footnote 2",
-    "… while FedAvg with s = 10 and 100 and γ = 2.5, 5, 10 and 100 has one above 1, the same clients",
+    "… while FedAvg with s = 100 and γ = 2.5, 5, 10 and 100 has one above 1, the same clients",
     "least of the largest",
     least=1.0 + 1e-6,
 )
@@ -69,8 +69,8 @@ def _stability(X: Sequence[Array], notes: Notes) -> None:
         proximal = sum(w * np.linalg.inv(eye + eta * one) for w, one in zip(weights, H, strict=True))
         values = np.linalg.eigvalsh(proximal)
         notes.add(STABLE, values[0], values[-1])
-        for s in (10, 100) if 1 < share < 1000 else ():
-            powers = sum(w * np.linalg.matrix_power(eye - eta * one, s) for w, one in zip(weights, H, strict=True))
+        if 1 < share < 1000:
+            powers = sum(w * np.linalg.matrix_power(eye - eta * one, 100) for w, one in zip(weights, H, strict=True))
             notes.add(DIVERGES, np.abs(np.linalg.eigvalsh(powers)).max())
 
 
