@@ -12,8 +12,9 @@ from fedsolve.reproduce.nonparametric import (
     figure5,
     figure6,
     proofs,
+    ranges,
     sentences,
     theory,
 )
 
-__all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "figure6", "proofs", "sentences", "theory"]
+__all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "figure6", "proofs", "ranges", "sentences", "theory"]
