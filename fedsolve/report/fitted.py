@@ -17,8 +17,13 @@ MOST_REASONS = 3
 NO_PART = "took no part"  # what the history says of a site that never joined, before the reason
 
 
-def what_was_fitted(run: Run, outcome: str | Sequence[str] | None = None, rows: int | None = None) -> Html:
-    """The section on model, penalty, data and method."""
+def what_was_fitted(
+    run: Run,
+    outcome: str | Sequence[str] | None = None,
+    rows: int | None = None,
+    clients: Sequence[Mapping[str, Any]] = (),
+) -> Html:
+    """The section on model, penalty, data and method. `rows` is how many all `clients` have."""
     kind = run.model.in_words if isinstance(run.model, Model) else f"a {type(run.model).__name__}"
     named = [f"“{printable(one)}”" for one in ([outcome] if isinstance(outcome, str) else outcome or ())]
     of = f" of the outcome{'' if len(named) == 1 else 's'} {listed(named)}" if named else ""
@@ -29,7 +34,10 @@ def what_was_fitted(run: Run, outcome: str | Sequence[str] | None = None, rows: 
         said = f"{wanted}, as against {other}" if outcome is None else f"whether it is {wanted} or {other}"
         parts.append(f"It predicts {said}.")
     method = f"Method: {type(run.algorithm).__name__}. {_first_sentence(run.algorithm)}".rstrip()
-    if rows:
+    if rows and (lost := lost_at_the_end(run)):
+        left = sum(int(one["samples"]) for one in clients if one["name"] not in lost)
+        parts.append(f"It was fitted to {left:,} of {rows:,} rows, without those of {printable(listed(lost))}.")
+    elif rows:
         parts.append(f"It was fitted to {rows:,} rows.")
     return section("What was fitted", paragraph(" ".join(parts)), paragraph(method))
 
@@ -110,6 +118,18 @@ def _silent(run: Run) -> list[str]:
     records = [record for record in run.ledger.records if "algorithm" in record.purposes]
     heard = {name for record in records for name in record.answered}
     return [name for name in dict.fromkeys(name for record in records for name in record.asked) if name not in heard]
+
+
+def lost_at_the_end(run: Run) -> list[str]:
+    """The sites that were lost while the model was fitted, and are not part of what it minimises: they did not answer
+    when they were last asked. A site that is only not drawn in a round answered then."""
+    if run.model_row.objective_share >= 1 - 1e-12:
+        return []
+    last: dict[str, bool] = {}
+    for record in run.ledger.records:
+        if "algorithm" in record.purposes:
+            last |= {name: name in record.answered for name in record.asked}
+    return [name for name, answered in last.items() if not answered]
 
 
 def never_joined(run: Run) -> list[str]:

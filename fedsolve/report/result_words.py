@@ -13,7 +13,7 @@ from fedsolve.inference.summarised import INTERCEPT
 from fedsolve.inference.summary_rows import Coefficient
 from fedsolve.loop.history import Run
 from fedsolve.losses import LinearLoss
-from fedsolve.report.fitted import never_joined
+from fedsolve.report.fitted import lost_at_the_end, never_joined
 from fedsolve.report.tables import listed
 from fedsolve.text import printable
 
@@ -35,7 +35,9 @@ def _fit(run: Run, rows: int) -> list[str]:
     never = never_joined(run)
     absent = f"{printable(listed(never))} took no part" if never else ""
     if run.model_row.objective_share < 1 - 1e-12:
-        said = "The fit is complete, but not to the rows of all sites: some were lost during the run"
+        lost = [name for name in lost_at_the_end(run) if name not in never]
+        which = f"{printable(listed(lost))} {'was' if len(lost) == 1 else 'were'}" if lost else "some were"
+        said = f"The fit is complete, but not to the rows of all sites: {which} lost during the run"
         return [f"{said}, and {absent}." if absent else f"{said}."]
     if includes_server(run.algorithm) or not rows:
         return [f"The fit is complete; {absent}." if absent else "The fit is complete."]

@@ -16,7 +16,7 @@ from fedsolve.report import accounts, sent_words
 from fedsolve.report.coefficients_section import coefficients_section
 from fedsolve.report.evaluation import page_section
 from fedsolve.report.figures import MOST_COLOURED, shows_slope
-from fedsolve.report.fitted import what_was_fitted, who_took_part
+from fedsolve.report.fitted import lost_at_the_end, what_was_fitted, who_took_part
 from fedsolve.report.gain_section import gain_section
 from fedsolve.report.html_parts import (
     Html,
@@ -78,8 +78,8 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: Federati
         _ending(run.status, run.message),
         paragraph(DIVERGED, kind="warning") if run.status == "diverged" else "",
         *_warnings([run]),
-        figures(_first_numbers(summary, run.model)),
-        what_was_fitted(run, about.outcome, rows),
+        figures(_first_numbers(summary, run)),
+        what_was_fitted(run, about.outcome, rows, clients),
         who_took_part(run, clients),
         section(
             "What left each site",
@@ -234,9 +234,13 @@ def _warnings(runs: Iterable[Run]) -> list[Html]:
     return [paragraph(f"{one[:1].upper()}{one[1:]}.", kind="warning") for one in said]
 
 
-def _first_numbers(summary: Mapping[str, Any], model: object) -> list[tuple[str, str]]:
-    clients = summary.get("clients") or ()
-    found = [("sites", f"{len(clients):,}"), ("rows", f"{sum(one['samples'] for one in clients):,}")] if clients else []
+def _first_numbers(summary: Mapping[str, Any], run: Run) -> list[tuple[str, str]]:
+    clients, model, lost = summary.get("clients") or (), run.model, lost_at_the_end(run)
+    found = []
+    for name, sizes in (("sites", [1 for _ in clients]), ("rows", [one["samples"] for one in clients])):
+        fitted = sum(size for size, one in zip(sizes, clients, strict=True) if one["name"] not in lost)
+        found.append((name, f"{fitted:,} of {sum(sizes):,}" if fitted < sum(sizes) else f"{fitted:,}"))
+    found = found if clients else []
     found += [
         ("rounds", str(summary["rounds"])),
         ("sent by the sites, in all", size(summary["sent"]["all"]["bytes_up"])),

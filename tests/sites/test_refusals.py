@@ -14,7 +14,7 @@ import pytest
 import fedsolve as fs
 from fedsolve.errors import ClientMismatch, ClientRefused, QuorumNotReached
 from fedsolve.report import summarise
-from fedsolve.report.fitted import who_took_part
+from fedsolve.report.fitted import what_was_fitted, who_took_part
 from fedsolve.report.result_words import result_sentences
 from fedsolve.sites import SiteTransport, Terms
 from tests.sites.curious import Direct
@@ -191,5 +191,9 @@ def test_one_that_never_joined_is_told_from_one_that_was_lost(tmp_path: Path) ->
     )
     assert "3 sites took part; 1 of them was missing from some round." in page
     assert f"bryn took no part: {SAID}." in page
+    clients = summarise(there, "Newton", found.clients)["clients"]
+    fitted = html.unescape(what_was_fitted(there, None, 260, clients))
+    left = sum(one["samples"] for one in clients if one["name"] != "corrie")
+    assert f"It was fitted to {left:,} of 260 rows, without those of corrie." in fitted
     (said,) = result_sentences(there, 210, None)
-    assert said.endswith("some were lost during the run, and bryn took no part.")
+    assert said.endswith("corrie was lost during the run, and bryn took no part.")
