@@ -7,6 +7,7 @@ Theory 69(12), 2023. https://arxiv.org/abs/2201.01954. Results: docs/reproduce/f
 from fedsolve.reproduce.fedlrgd import (
     complexity,
     dimensions,
+    laws,
     proofs,
     rank,
     rank_colours,
@@ -24,6 +25,7 @@ from fedsolve.reproduce.fedlrgd import (
 __all__ = [
     "complexity",
     "dimensions",
+    "laws",
     "proofs",
     "rank",
     "rank_colours",
