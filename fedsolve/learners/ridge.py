@@ -70,7 +70,8 @@ class RidgeLearner(WeakLearner):
         solution, at = solver.solve(design.rmatvec(r) / whole), (fitting.X, inner)
         if self.intercept:
             return RidgeFunction(self.features, solution[:-1, ...], solution[-1, ...], at)
-        return RidgeFunction(self.features, solution, 0.0 * solution[0, ...], at)
+        none = xp.zeros(solution.shape[1:], dtype=xp.float64, device=device(target))  # an array also for one output
+        return RidgeFunction(self.features, solution, none, at)
 
     def _prepared(self, fitting: Fitting) -> tuple[Design, Design, Factor]:
         xp, s, target = namespace(fitting.target), fitting.weight, fitting.target

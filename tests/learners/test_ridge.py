@@ -105,3 +105,15 @@ def test_plain_values_and_back() -> None:
     for wrong in (None, {}, {"kind": "nothing"}, {"kind": "ridge"}, {"kind": "ridge", "learner": {"l2": -1.0}}):
         with pytest.raises(DataError):
             WeakLearner.from_plain(wrong)
+
+
+@pytest.mark.parametrize("outputs", [(), (2,)])
+def test_boosting_by_fits_without_an_intercept(outputs: tuple[int, ...]) -> None:
+    """With one output too: what stands for the intercept is an array, as messages have it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = X @ rng.normal(size=(3, *outputs))
+    client = fs.Client("a", X, y)
+    run = fs.run(fs.FFGB(fs.Squared(), fs.RidgeLearner(0.0, intercept=False), step_size=1.0), [client], rounds=1)
+    wanted = np.linalg.lstsq(X, y, rcond=None)[0]
+    np.testing.assert_allclose(run.model.predict(X), X @ wanted, atol=1e-9)
