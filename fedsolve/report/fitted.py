@@ -18,12 +18,10 @@ NO_PART = "took no part"  # what the history says of a site that never joined, b
 
 
 def what_was_fitted(
-    run: Run,
-    outcome: str | Sequence[str] | None = None,
-    rows: int | None = None,
-    clients: Sequence[Mapping[str, Any]] = (),
+    run: Run, outcome: str | Sequence[str] | None = None, rows: int | None = None, kept: int | None = None
 ) -> Html:
-    """The section on model, penalty, data and method. `rows` is how many all `clients` have."""
+    """The section on model, penalty, data and method. `rows` is how many all sites have, `kept` how many those have
+    that were not lost."""
     kind = run.model.in_words if isinstance(run.model, Model) else f"a {type(run.model).__name__}"
     named = [f"“{printable(one)}”" for one in ([outcome] if isinstance(outcome, str) else outcome or ())]
     of = f" of the outcome{'' if len(named) == 1 else 's'} {listed(named)}" if named else ""
@@ -35,8 +33,8 @@ def what_was_fitted(
         parts.append(f"It predicts {said}.")
     method = f"Method: {type(run.algorithm).__name__}. {_first_sentence(run.algorithm)}".rstrip()
     if rows and (lost := lost_at_the_end(run)):
-        left = sum(int(one["samples"]) for one in clients if one["name"] not in lost)
-        parts.append(f"It was fitted to {left:,} of {rows:,} rows, without those of {printable(listed(lost))}.")
+        part = f"{rows:,} rows" if kept is None else f"{kept:,} of {rows:,} rows"
+        parts.append(f"It was fitted to {part}, without those of {printable(listed(lost))}.")
     elif rows:
         parts.append(f"It was fitted to {rows:,} rows.")
     return section("What was fitted", paragraph(" ".join(parts)), paragraph(method))

@@ -70,7 +70,8 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: Federati
     listed = isinstance(
         about.inferred, Summary
     )  # then the coefficients are in the units of the columns, and come first
-    rows = sum(one["samples"] for one in clients)
+    rows, lost = sum(one["samples"] for one in clients), lost_at_the_end(run)
+    kept = sum(one["samples"] for one in clients if one["name"] not in lost)
     return page(
         about.title,
         paragraph(about.described, kind="quiet"),
@@ -79,7 +80,7 @@ def run_page(about: About, run: Run, summary: Mapping[str, Any], gains: Federati
         paragraph(DIVERGED, kind="warning") if run.status == "diverged" else "",
         *_warnings([run]),
         figures(_first_numbers(summary, run)),
-        what_was_fitted(run, about.outcome, rows, clients),
+        what_was_fitted(run, about.outcome, rows, kept),
         who_took_part(run, clients),
         section(
             "What left each site",

@@ -192,8 +192,8 @@ def test_one_that_never_joined_is_told_from_one_that_was_lost(tmp_path: Path) ->
     assert "3 sites took part; 1 of them was missing from some round." in page
     assert f"bryn took no part: {SAID}." in page
     clients = summarise(there, "Newton", found.clients)["clients"]
-    fitted = html.unescape(what_was_fitted(there, None, 260, clients))
-    left = sum(one["samples"] for one in clients if one["name"] != "corrie")
-    assert f"It was fitted to {left:,} of 260 rows, without those of corrie." in fitted
+    kept = sum(one["samples"] for one in clients if one["name"] != "corrie")
+    fitted = html.unescape(what_was_fitted(there, None, 260, kept))
+    assert f"It was fitted to {kept} of 260 rows, without those of corrie." in fitted
     (said,) = result_sentences(there, 210, None)
     assert said.endswith("corrie was lost during the run, and bryn took no part.")
